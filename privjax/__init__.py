@@ -1,0 +1,34 @@
+"""Differentially private explanations as pure functions in JAX.
+
+privjax releases explanations of models that were built from sensitive data,
+and says exactly what each release costs. It covers counterfactual explanations
+of a frozen graph neural network, released by the exponential mechanism over a
+public set of candidates, and rule explanations of a private linear model.
+Mechanisms return exact distributions; drawing from one is the last step.
+
+>>> import privjax
+>>> root = privjax.prng.key(0)
+>>> privjax.types.NeighboringRelation.ADD_REMOVE_ONE_EDGE.unit
+'edge'
+"""
+
+from privjax import counterfactual
+from privjax import data
+from privjax import graphs
+from privjax import mechanisms
+from privjax import models
+from privjax import prng
+from privjax import types
+
+# The build reads this line without importing the package: keep it a literal.
+__version__ = '0.1.0'
+
+__all__ = [
+  'counterfactual',
+  'data',
+  'graphs',
+  'mechanisms',
+  'models',
+  'prng',
+  'types',
+]

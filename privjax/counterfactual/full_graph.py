@@ -1,0 +1,60 @@
+"""Reference evaluator: graph surgery and one whole forward per candidate.
+
+No masks, no degree bookkeeping, no receptive field: edges are really removed
+and the model runs on the whole graph. Slow (seconds to minutes per target);
+the other evaluators are tested against it.
+"""
+
+import jax
+import numpy as np
+import scipy.sparse
+
+from privjax import graphs
+from privjax.counterfactual import candidates as candidates_lib
+from privjax.counterfactual import evaluation
+from privjax.models import node_model
+
+
+def evaluate_full_graph(
+  model: node_model.NodeModel,
+  graph: graphs.PrivateGraph | graphs.Snapshot,
+  features: scipy.sparse.csr_array,
+  candidates: candidates_lib.CandidateSet,
+  *,
+  feature_masks: evaluation.FeatureMasks = 'effective',
+) -> evaluation.CandidateEvaluation:
+  """Scores every candidate by a forward pass on the surgically edited graph.
+
+  Reads private edges; the result is not for release.
+
+  Args:
+    model: the frozen classifier; any number of hops.
+    graph: the graph to score on (a `Snapshot` for public-only explanations).
+    features: `[N, F]` public features.
+    candidates: the support.
+    feature_masks: 'effective' or 'inert'.
+
+  Returns:
+    The evaluation of all A x B candidates.
+  """
+  inner = evaluation.check_inputs(model, graph, features, candidates)
+  universe = candidates.universe
+  keep = evaluation.feature_keep(candidates, feature_masks)
+  exists = evaluation.existing_pairs(inner, candidates)
+  dense = np.asarray(features.toarray(), np.float64)
+  row = dense[universe.target].copy()
+  with jax.enable_x64(True):
+    forward = jax.jit(lambda g: model.apply_fn(model.params, g))
+    logits = []
+    for subset in candidates.edge_subsets:
+      edited = inner
+      for pair in universe.pairs[subset & exists]:
+        edited = graphs.toggle_pair(edited, pair)
+      for kept in keep:
+        dense[universe.target] = row
+        dense[universe.target, universe.features[~kept]] = 0
+        message_graph = graphs.to_message_graph(edited, dense)
+        logits.append(np.asarray(forward(message_graph)[universe.target]))
+    shape = (len(candidates.edge_subsets), len(keep), -1)
+    decision = evaluation.decide(np.reshape(logits, shape))
+  return evaluation.finish(decision, exists, candidates)

@@ -1,0 +1,71 @@
+"""Which nodes an experiment explains (PrivCFS, Sec. 4.1).
+
+Only `random_targets` is public. The margin-based protocols read the private
+graph: they diagnose how heterogeneous a population is, and announcing such a
+selection would be a release of its own.
+"""
+
+import jax
+import numpy as np
+
+from privjax import _validate
+from privjax import prng
+from privjax import types
+
+PROTOCOLS = ('random', 'stratified', 'borderline')
+
+
+def margins(logits: types.Array) -> np.ndarray:
+  """Returns `[N]` float64: the top-two gap of the softmax probabilities."""
+  with jax.enable_x64(True):
+    probs = np.sort(jax.nn.softmax(np.asarray(logits, np.float64), axis=-1))
+  return probs[..., -1] - probs[..., -2]
+
+
+def random_targets(nodes: types.Array, *, count: int, seed: int) -> np.ndarray:
+  """Returns `count` distinct nodes of `nodes`, ascending, by a public draw."""
+  order = prng.generator(seed, 'targets').permutation(np.sort(nodes))
+  return np.sort(_first(order, count))
+
+
+def borderline_targets(
+  nodes: types.Array, margin: types.Array, *, count: int
+) -> np.ndarray:
+  """Returns the `count` nodes with the lowest margins. Not for release.
+
+  Args:
+    nodes: `[T]` node ids.
+    margin: `[N]` margins on the private graph; ties go to the lower id.
+    count: how many.
+  """
+  nodes = np.sort(nodes)
+  order = nodes[np.argsort(np.asarray(margin)[nodes], kind='stable')]
+  return np.sort(_first(order, count))
+
+
+def stratified_targets(
+  nodes: types.Array, margin: types.Array, *, per_quartile: int, seed: int
+) -> np.ndarray:
+  """Returns `per_quartile` nodes of each margin quartile. Not for release.
+
+  Args:
+    nodes: `[T]` node ids.
+    margin: `[N]` margins on the private graph.
+    per_quartile: how many from each of the four quartiles.
+    seed: names the draw inside each quartile.
+  """
+  nodes = np.sort(nodes)
+  order = nodes[np.argsort(np.asarray(margin)[nodes], kind='stable')]
+  chosen = [
+    _first(
+      prng.generator(seed, 'targets', 'quartile', index).permutation(part),
+      per_quartile,
+    )
+    for index, part in enumerate(np.array_split(order, 4))
+  ]
+  return np.sort(np.concatenate(chosen))
+
+
+def _first(order: np.ndarray, count: int) -> np.ndarray:
+  _validate.integer(1, len(order), count=count)
+  return order[:count]

@@ -1,0 +1,31 @@
+"""Canonical undirected graphs, public snapshots and receptive fields."""
+
+from privjax.graphs.graph import CanonicalCounts
+from privjax.graphs.graph import from_pairs
+from privjax.graphs.graph import Graph
+from privjax.graphs.graph import PrivateGraph
+from privjax.graphs.graph import Snapshot
+from privjax.graphs.graph import subgraph_of_edges
+from privjax.graphs.graph import toggle_pair
+from privjax.graphs.message_graph import to_message_graph
+from privjax.graphs.receptive_field import Capacity
+from privjax.graphs.receptive_field import extract_receptive_field
+from privjax.graphs.receptive_field import neighbor_lists
+from privjax.graphs.receptive_field import ReceptiveField
+from privjax.graphs.snapshot import simulate_snapshot
+
+__all__ = (
+  'CanonicalCounts',
+  'Capacity',
+  'Graph',
+  'PrivateGraph',
+  'ReceptiveField',
+  'Snapshot',
+  'extract_receptive_field',
+  'from_pairs',
+  'neighbor_lists',
+  'simulate_snapshot',
+  'subgraph_of_edges',
+  'to_message_graph',
+  'toggle_pair',
+)

@@ -1,0 +1,89 @@
+"""Does a model of yours keep the contract of `NodeModel`? Try it and see."""
+
+import jax
+import numpy as np
+import scipy.sparse
+
+from privjax import graphs
+from privjax.models import node_model
+
+
+def check_locality(
+  model: node_model.NodeModel,
+  graph: graphs.Graph,
+  features: scipy.sparse.csr_array,
+  nodes: np.ndarray,
+  *,
+  tolerance: float = 1e-9,
+) -> None:
+  """Compares receptive-field forwards with whole-graph forwards.
+
+  For every node, in float64: the logits on its padded receptive field must
+  equal those on the whole graph, before and after its first edge is deleted
+  (by mask and degrees on the field, by surgery on the graph).
+
+  Args:
+    model: the model to check, its parameters float64 or exact in float64.
+    graph: a graph to try it on; public or synthetic, its logits decide the
+      outcome.
+    features: `[N, F]` features.
+    nodes: node ids to try.
+    tolerance: largest accepted absolute difference of a logit.
+
+  Raises:
+    ValueError: naming the first node and the contract clause that fails.
+  """
+  with jax.enable_x64(True):
+    whole = _whole(model, graph, features)
+    for node in map(int, nodes):
+      field = graphs.extract_receptive_field(
+        graph, node, num_hops=model.num_hops
+      )
+      _compare(
+        _on_field(model, field, features, None),
+        whole[node],
+        node,
+        tolerance,
+        'logits must depend on num_hops and nodes["degree"] only',
+      )
+      if graph.degree[node]:
+        pair = (node, int(graph.neighbors(node)[0]))
+        edited = _whole(model, graphs.toggle_pair(graph, pair), features)[node]
+        _compare(
+          _on_field(model, field, features, pair),
+          edited,
+          node,
+          tolerance,
+          'an edge must act only through edges["mask"] and nodes["degree"]',
+        )
+
+
+def _whole(model, graph, features):
+  message_graph = graphs.to_message_graph(graph, features.toarray())
+  return np.asarray(model.apply_fn(model.params, message_graph))
+
+
+def _on_field(model, field, features, deleted_pair):
+  degree = field.boundary_degree.copy()
+  mask = field.graph.edges['mask'].copy()
+  if deleted_pair is not None:
+    ends = np.searchsorted(field.node_ids, deleted_pair)
+    degree[ends] -= 1
+    touched = np.isin(field.graph.senders, ends)
+    mask[touched & np.isin(field.graph.receivers, ends)] = 0
+  message_graph = field.graph._replace(
+    nodes={'features': features[field.node_ids].toarray(), 'degree': degree},
+    edges={'mask': mask},
+  )
+  return np.asarray(model.apply_fn(model.params, message_graph))[
+    field.target_index
+  ]
+
+
+def _compare(found, expected, node, tolerance, clause):
+  difference = np.abs(found - expected).max()
+  if not difference <= tolerance:
+    raise ValueError(
+      f'model must be local at node {node}: {clause}; the logits differ by '
+      f'{difference:.3g}'
+    )

@@ -1,0 +1,1 @@
+"""Tests of privjax and of its experiments, and the oracles they use."""
