@@ -28,7 +28,7 @@ def _is_number(value) -> bool:
   return (
     isinstance(value, numbers.Real)
     and not isinstance(value, (bool, np.bool_))
-    and math.isfinite(value)
+    and -math.inf < value < math.inf  # Exact for huge ints; False for NaN.
   )
 
 

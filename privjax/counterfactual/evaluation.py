@@ -21,10 +21,10 @@ from privjax import _validate
 from privjax import graphs
 from privjax import types
 from privjax.counterfactual import candidates as candidates_lib
-from privjax.models import node_model
 
 FEATURE_MASKS = ('effective', 'inert')
 FeatureMasks = Literal['effective', 'inert']
+_FEW_PAIRS = 4
 
 
 class CandidateEvaluation(NamedTuple):
@@ -80,70 +80,106 @@ def decide(logits: types.Array) -> Decision:
   )
 
 
-def finish(
-  decision: Decision,
-  exists: np.ndarray,
-  candidates: candidates_lib.CandidateSet,
-) -> CandidateEvaluation:
-  """Packs decisions for `[A, B]` (or `[A, 1]`, inert masks) into the record.
+class Plan(NamedTuple):
+  """What an evaluator has to score: A' edge rows times B' feature columns.
 
-  Args:
-    decision: labels and gaps; one feature column stands for all of them.
-    exists: `[k_E]` bool, which candidate pairs are edges.
-    candidates: the support.
+  Shapes are public. Rows that name padding beyond the first few pairs are left
+  out, and so are the columns of inert masks, which leave the logits alone.
+
+  Attributes:
+    graph: the graph to score on.
+    exists: `[k_E]` bool, which valid candidate pairs are edges.
+    deleted: `[A', k_E]` bool, existing pairs that each row deletes.
+    keep: `[B', k_F]` bool, features that each column keeps.
+    row_of: `[A]` int64, the row that stands for each edge subset.
   """
-  shape = (len(candidates.edge_subsets), len(candidates.feature_subsets))
-  label = np.broadcast_to(np.asarray(decision.label), shape)
-  return CandidateEvaluation(
-    label=label,
-    flips=label != label[0, 0],
-    existing_edges=(candidates.edge_subsets & exists).sum(axis=1),
-    gap=np.broadcast_to(np.asarray(decision.gap, np.float64), shape),
-    runner_up_label=np.asarray(decision.runner_up_label),
-  )
+
+  graph: graphs.Graph
+  exists: np.ndarray
+  deleted: np.ndarray
+  keep: np.ndarray
+  row_of: np.ndarray
 
 
-def feature_keep(
-  candidates: candidates_lib.CandidateSet, feature_masks: FeatureMasks
-) -> np.ndarray:
-  """Returns `[B or 1, k_F]` bool, which features each evaluated column keeps.
-
-  'effective' masks as the method is written. 'inert' leaves the logits alone,
-  so one column is evaluated and stands for all B: this reproduces the
-  published tables (see the README).
-  """
-  _validate.one_of(FEATURE_MASKS, feature_masks=feature_masks)
-  masked = candidates.feature_subsets & candidates.universe.feature_valid
-  return ~masked if feature_masks == 'effective' else ~masked[:1]
-
-
-def existing_pairs(
-  graph: graphs.Graph, candidates: candidates_lib.CandidateSet
-) -> np.ndarray:
-  """Returns `[k_E]` bool: which valid candidate pairs are edges of `graph`."""
-  universe = candidates.universe
-  return universe.pair_valid & graph.has_pairs(universe.pairs)
-
-
-def check_inputs(
-  model: node_model.NodeModel,
+def plan(
   graph: graphs.PrivateGraph | graphs.Snapshot,
   features: scipy.sparse.csr_array,
   candidates: candidates_lib.CandidateSet,
-) -> graphs.Graph:
-  """Checks what evaluators share and returns the graph to score on.
+  feature_masks: FeatureMasks,
+) -> Plan:
+  """Checks what evaluators share and says what to score.
+
+  Args:
+    graph: the graph to score on.
+    features: `[N, F]` public features.
+    candidates: the support.
+    feature_masks: 'effective' masks as the method is written; 'inert' leaves
+      the logits alone, so one column stands for all: this reproduces the
+      published tables (see the README).
 
   Raises:
     TypeError: if `graph` is neither a `PrivateGraph` nor a `Snapshot`.
     ValueError: if the features or the target do not fit the graph.
   """
-  del model
   if not isinstance(graph, (graphs.PrivateGraph, graphs.Snapshot)):
     raise TypeError(
       'graph must be a graphs.PrivateGraph or graphs.Snapshot, got '
       f'{type(graph).__name__}'
     )
-  inner = graph.graph
+  inner, universe = graph.graph, candidates.universe
   _validate.shape((inner.num_nodes, None), features=features)
-  _validate.integer(0, inner.num_nodes - 1, target=candidates.universe.target)
-  return inner
+  _validate.finite(features=features)
+  _validate.finite(features=features)
+  _validate.integer(0, inner.num_nodes - 1, target=universe.target)
+  _validate.one_of(FEATURE_MASKS, feature_masks=feature_masks)
+  exists = universe.pair_valid & inner.has_pairs(universe.pairs)
+  rows = _scored_rows(candidates)
+  row_of = np.zeros(len(candidates.edge_subsets), np.int64)
+  row_of[rows] = np.arange(len(rows))
+  keep = ~(candidates.feature_subsets & universe.feature_valid)
+  return Plan(
+    graph=inner,
+    exists=exists,
+    deleted=candidates.edge_subsets[rows] & exists,
+    keep=keep if feature_masks == 'effective' else keep[:1],
+    row_of=row_of,
+  )
+
+
+def finish(
+  decision: Decision, plan: Plan, candidates: candidates_lib.CandidateSet
+) -> CandidateEvaluation:
+  """Spreads the decisions `[A', B']` of a plan over the support `[A, B]`."""
+  shape = (len(candidates.edge_subsets), len(candidates.feature_subsets))
+  spread = lambda x: np.broadcast_to(np.asarray(x)[plan.row_of], shape)
+  label = spread(decision.label)
+  return CandidateEvaluation(
+    label=label,
+    flips=label != label[0, 0],
+    existing_edges=(candidates.edge_subsets & plan.exists).sum(axis=1),
+    gap=spread(decision.gap).astype(np.float64, copy=False),
+    runner_up_label=np.asarray(decision.runner_up_label),
+  )
+
+
+def target_row(features: scipy.sparse.csr_array, target: int) -> np.ndarray:
+  """Returns the target's features, `[F]` float64."""
+  entries = slice(features.indptr[target], features.indptr[target + 1])
+  row = np.zeros(features.shape[1])
+  row[features.indices[entries]] = features.data[entries]
+  return row
+
+
+def _scored_rows(candidates: candidates_lib.CandidateSet) -> np.ndarray:
+  """Returns the edge subsets among the first 4 pairs, or all of them.
+
+  Two public sizes, so that few shapes are compiled; most nodes of a citation
+  graph have at most 4 pairs, which are 11 subsets instead of 79.
+  """
+  num_pairs = (
+    int(np.max(np.flatnonzero(candidates.universe.pair_valid), initial=-1)) + 1
+  )
+  if num_pairs > _FEW_PAIRS:
+    return np.arange(len(candidates.edge_subsets))
+  beyond = candidates.edge_subsets[:, _FEW_PAIRS:].any(axis=1)
+  return np.flatnonzero(~beyond)

@@ -56,8 +56,8 @@ class FactoredInputs(NamedTuple):
     on_slot: `[U, k_E]` bool, the pair touches the slot.
     on_node: `[Q, k_E]` bool, the pair touches the endpoint.
     on_target: `[k_E]` bool, the pair touches the target.
-    deleted: `[A, k_E]` bool, existing pairs that the edge subset deletes.
-    z_masked: `[B, H]`, the target's row of Z after feature masking.
+    deleted: `[A', k_E]` bool, existing pairs that the row deletes.
+    z_masked: `[B', H]`, the target's row of Z after feature masking.
   """
 
   slot_valid: types.Array
@@ -113,17 +113,17 @@ def evaluate_factored(
   Raises:
     ValueError: if `model` is not a two-layer GCN or `capacity` is too small.
   """
-  inner = evaluation.check_inputs(model, graph, features, candidates)
   if model.apply_fn is not gcn.apply:
     raise ValueError(
       'model must be a models.gcn backbone; use evaluate_subgraph for others'
     )
+  _validate.integer(1, chunk_size=chunk_size)
+  plan = evaluation.plan(graph, features, candidates, feature_masks)
   inputs = prepare(
     model,
-    inner,
     features,
     candidates,
-    keep=evaluation.feature_keep(candidates, feature_masks),
+    plan,
     capacity=capacity,
     projected=projected,
   )
@@ -131,8 +131,7 @@ def evaluate_factored(
     cast = lambda x: np.asarray(x, dtype if x.dtype.kind == 'f' else x.dtype)
     inputs, params = jax.tree.map(cast, (inputs, _on_host(model.params)))
     decision = _decide_all(params, inputs, chunk_size=chunk_size)
-    exists = evaluation.existing_pairs(inner, candidates)
-    return evaluation.finish(decision, exists, candidates)
+    return evaluation.finish(decision, plan, candidates)
 
 
 def project(
@@ -144,28 +143,24 @@ def project(
 
 def prepare(
   model: node_model.NodeModel,
-  graph: graphs.Graph,
   features: scipy.sparse.csr_array,
   candidates: candidates_lib.CandidateSet,
+  plan: evaluation.Plan,
   *,
-  keep: np.ndarray,
   capacity: int | None = None,
   projected: np.ndarray | None = None,
 ) -> FactoredInputs:
   """Gathers and pads what the jitted stage reads, on the host in float64."""
-  universe = candidates.universe
+  universe, graph = candidates.universe, plan.graph
   target = universe.target
   z = project(model, features) if projected is None else projected
   slots = graph.neighbors(target)
   slots = np.pad(slots, (0, _slots(len(slots), capacity) - len(slots)))
   valid = np.arange(len(slots)) < graph.degree[target]
   nodes, node_valid = _endpoints(universe)
-  first, second = universe.pairs[:, 0], universe.pairs[:, 1]
-  touches = lambda ids: (ids[..., None] == first) | (ids[..., None] == second)
-  is_pair = lambda x, y: touches(x) & touches(y) & (x != y)[..., None]
-  slot_node = (slots[:, None], nodes[None, :])
-  grid = np.stack(np.broadcast_arrays(*slot_node), axis=-1)
-  slot_node_valid = valid[:, None] & node_valid[None, :]
+  row = evaluation.target_row(features, target)[universe.features]
+  kernel = model.params['hidden']['kernel'][universe.features]
+  part = row[:, None] * np.asarray(kernel, np.float64)
   return FactoredInputs(
     slot_valid=valid,
     slot_degree=np.where(valid, graph.degree[slots] + 1.0, 1.0),
@@ -173,21 +168,15 @@ def prepare(
     slot_sum=_neighbor_sums(graph, z, slots, target) * valid[:, None],
     node_degree=np.where(node_valid, graph.degree[nodes] + 1.0, 1.0),
     node_z=z[nodes] * node_valid[:, None],
-    adjacent=graph.has_pairs(grid) & slot_node_valid,
     target_degree=np.float64(graph.degree[target] + 1.0),
-    cuts_slot=is_pair(slots, np.full_like(slots, target)) & valid[:, None],
-    cuts_node=is_pair(*slot_node) & slot_node_valid[..., None],
-    on_slot=touches(slots) & valid[:, None],
-    on_node=touches(nodes) & node_valid[:, None],
-    on_target=touches(np.array(target)),
-    deleted=candidates.edge_subsets
-    & evaluation.existing_pairs(graph, candidates),
-    z_masked=_masked_rows(model, features, universe, z[target], keep),
+    deleted=plan.deleted,
+    z_masked=z[target] - (~plan.keep).astype(np.float64) @ part,
+    **_incidence(graph, universe, (slots, valid), (nodes, node_valid)),
   )
 
 
 def score(params: types.Params, inputs: FactoredInputs, chunk_size: int):
-  """Returns logits `[A, B, K]`; pure, jit- and vmap-able.
+  """Returns logits `[A', B', K]`; pure, jit- and vmap-able.
 
   Args:
     params: `models.gcn` parameters, in the dtype of `inputs`.
@@ -195,20 +184,17 @@ def score(params: types.Params, inputs: FactoredInputs, chunk_size: int):
     chunk_size: edge subsets per step, static.
   """
   hidden, output = params['hidden'], params['output']
-  return jax.lax.map(
-    lambda deleted: (
-      jnp.matmul(
-        _aggregate(
-          *_first_stage(inputs, deleted, hidden['bias']), inputs.z_masked
-        ),
-        output['kernel'],
-        precision=jax.lax.Precision.HIGHEST,
-      )
-      + output['bias'][None, :]
-    ),
-    inputs.deleted,
-    batch_size=min(chunk_size, len(inputs.deleted)),
-  )
+
+  def one(deleted):
+    p, c, w = _first_stage(inputs, deleted, hidden['bias'])
+    total = _aggregate(p, c, w, inputs.z_masked)
+    highest = jax.lax.Precision.HIGHEST
+    logits = jnp.matmul(total, output['kernel'], precision=highest)
+    return logits + output['bias'][None, :]
+
+  if len(inputs.deleted) <= chunk_size:
+    return jax.vmap(one)(inputs.deleted)
+  return jax.lax.map(one, inputs.deleted, batch_size=chunk_size)
 
 
 @functools.partial(jax.jit, static_argnames='chunk_size')
@@ -218,12 +204,13 @@ def _decide_all(params, inputs, *, chunk_size):
 
 def _first_stage(inputs: FactoredInputs, deleted, bias):
   """Returns P `[U+1, H]`, c `[U+1]` and w `[U+1]` of one edge subset."""
-  count = lambda touched: (touched & deleted).sum(axis=-1)
+  gone = lambda x: x & jnp.expand_dims(deleted, range(x.ndim - 1))
+  count = lambda touched: gone(touched).sum(axis=-1)
   scale = lambda degree, lost: 1 / jnp.sqrt(degree - lost)
   r_target = scale(inputs.target_degree, count(inputs.on_target))
   r_slot = scale(inputs.slot_degree, count(inputs.on_slot))
   r_node = scale(inputs.node_degree, count(inputs.on_node))
-  still = inputs.adjacent & ~(inputs.cuts_node & deleted).any(axis=-1)
+  still = inputs.adjacent & ~gone(inputs.cuts_node).any(axis=-1)
   # What the deletions change in each neighbor's sum: exactly 0 where no degree
   # changed and no edge went, so deleting a non-edge is a bit-exact no-op.
   change = (
@@ -233,7 +220,7 @@ def _first_stage(inputs: FactoredInputs, deleted, bias):
   corrected = inputs.slot_sum + jnp.matmul(
     change, inputs.node_z, precision=jax.lax.Precision.HIGHEST
   )
-  alive = inputs.slot_valid & ~(inputs.cuts_slot & deleted).any(axis=-1)
+  alive = inputs.slot_valid & ~gone(inputs.cuts_slot).any(axis=-1)
   slot_p = r_slot[:, None] * (corrected + r_slot[:, None] * inputs.slot_z)
   own_p = r_target * ((alive * r_slot)[:, None] * inputs.slot_z).sum(axis=0)
   p = jnp.concatenate([slot_p, own_p[None, :]]) + bias[None, :]
@@ -268,6 +255,27 @@ def _slots(degree: int, capacity: int | None) -> int:
   return capacity
 
 
+def _incidence(graph, universe, slots, nodes) -> dict[str, np.ndarray]:
+  """Returns which pairs are, and touch, which slots and endpoints."""
+  (slots, slot_valid), (nodes, node_valid) = slots, nodes
+  first, second = universe.pairs.T
+  touches = lambda ids: (ids[..., None] == first) | (ids[..., None] == second)
+  on_slot = touches(slots) & slot_valid[:, None]
+  on_node = touches(nodes) & node_valid[:, None]
+  on_target = touches(np.array(universe.target)) & universe.pair_valid
+  distinct = slots[:, None] != nodes[None, :]
+  grid = np.stack(np.broadcast_arrays(slots[:, None], nodes[None]), axis=-1)
+  valid = slot_valid[:, None] & node_valid[None, :] & distinct
+  return {
+    'adjacent': graph.has_pairs(grid) & valid,
+    'cuts_slot': on_slot & on_target,
+    'cuts_node': on_slot[:, None] & on_node[None] & valid[..., None],
+    'on_slot': on_slot,
+    'on_node': on_node,
+    'on_target': on_target,
+  }
+
+
 def _endpoints(universe) -> tuple[np.ndarray, np.ndarray]:
   """Returns the distinct endpoints but the target, padded to `[2 k_E]`."""
   nodes = np.unique(universe.pairs[universe.pair_valid])
@@ -284,14 +292,6 @@ def _neighbor_sums(graph, z, slots, target) -> np.ndarray:
   indptr = np.concatenate([[0], np.cumsum(lengths)])
   shape = (len(slots), graph.num_nodes)
   return scipy.sparse.csr_array((r, neighbors, indptr), shape=shape) @ z
-
-
-def _masked_rows(model, features, universe, z_target, keep) -> np.ndarray:
-  """Returns `[B, H]`: `Z_v - sum_d x_vd W1[d]` over the masked features d."""
-  row = features[[universe.target]].toarray()[0].astype(np.float64)
-  kernel = np.asarray(model.params['hidden']['kernel'], np.float64)
-  part = row[universe.features, None] * kernel[universe.features]
-  return z_target - (~keep).astype(np.float64) @ part
 
 
 def _on_host(params: types.Params) -> types.Params:

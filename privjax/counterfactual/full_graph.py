@@ -37,24 +37,22 @@ def evaluate_full_graph(
   Returns:
     The evaluation of all A x B candidates.
   """
-  inner = evaluation.check_inputs(model, graph, features, candidates)
+  plan = evaluation.plan(graph, features, candidates, feature_masks)
   universe = candidates.universe
-  keep = evaluation.feature_keep(candidates, feature_masks)
-  exists = evaluation.existing_pairs(inner, candidates)
   dense = np.asarray(features.toarray(), np.float64)
   row = dense[universe.target].copy()
   with jax.enable_x64(True):
     forward = jax.jit(lambda g: model.apply_fn(model.params, g))
     logits = []
-    for subset in candidates.edge_subsets:
-      edited = inner
-      for pair in universe.pairs[subset & exists]:
+    for deleted in plan.deleted:
+      edited = plan.graph
+      for pair in universe.pairs[deleted]:
         edited = graphs.toggle_pair(edited, pair)
-      for kept in keep:
+      for kept in plan.keep:
         dense[universe.target] = row
         dense[universe.target, universe.features[~kept]] = 0
         message_graph = graphs.to_message_graph(edited, dense)
         logits.append(np.asarray(forward(message_graph)[universe.target]))
-    shape = (len(candidates.edge_subsets), len(keep), -1)
+    shape = (len(plan.deleted), len(plan.keep), -1)
     decision = evaluation.decide(np.reshape(logits, shape))
-  return evaluation.finish(decision, exists, candidates)
+  return evaluation.finish(decision, plan, candidates)

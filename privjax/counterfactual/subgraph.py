@@ -47,19 +47,16 @@ def evaluate_subgraph(
   Returns:
     The evaluation of all A x B candidates.
   """
-  inner = evaluation.check_inputs(model, graph, features, candidates)
+  plan = evaluation.plan(graph, features, candidates, feature_masks)
   _validate.integer(1, batch_size=batch_size)
-  keep = evaluation.feature_keep(candidates, feature_masks)
-  exists = evaluation.existing_pairs(inner, candidates)
   field = graphs.extract_receptive_field(
-    inner,
+    plan.graph,
     candidates.universe.target,
     num_hops=model.num_hops,
     capacity=capacity,
   )
   real = field.node_ids >= 0
   rows = features[np.where(real, field.node_ids, 0)].toarray() * real[:, None]
-  deleted = candidates.edge_subsets & exists
   on_edge, on_node = _incidence(field, candidates.universe.pairs)
   with jax.enable_x64(True):
     decision = _decide_all(
@@ -69,12 +66,12 @@ def evaluate_subgraph(
       candidates.universe.features,
       on_edge,
       on_node,
-      deleted,
-      keep,
+      plan.deleted,
+      plan.keep,
       apply_fn=model.apply_fn,
       batch_size=batch_size,
     )
-  return evaluation.finish(decision, exists, candidates)
+  return evaluation.finish(decision, plan, candidates)
 
 
 @functools.partial(jax.jit, static_argnames=('apply_fn', 'batch_size'))

@@ -13,6 +13,7 @@ CanonicalCounts(self_loops=1, duplicates=1)
 """
 
 import dataclasses
+import functools
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -53,9 +54,14 @@ class Graph:
     pairs = np.asarray(pairs, dtype=np.int64)
     low, high = pairs.min(axis=-1), pairs.max(axis=-1)
     codes = low * self.num_nodes + high
-    own = self.pairs[:, 0] * self.num_nodes + self.pairs[:, 1]
+    own = self._codes
     slot = np.minimum(np.searchsorted(own, codes), max(len(own) - 1, 0))
     return own[slot] == codes if len(own) else np.zeros(codes.shape, bool)
+
+  @functools.cached_property
+  def _codes(self) -> np.ndarray:
+    """`[M]` int64, i * N + j of the pairs, ascending."""
+    return self.pairs[:, 0] * self.num_nodes + self.pairs[:, 1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,13 +145,12 @@ def toggle_pair(graph: Graph, pair: tuple[int, int]) -> Graph:
   if not 0 <= i < j < graph.num_nodes:
     raise ValueError(f'pair must be two nodes of the graph, got {pair!r}')
   code = np.array([i * graph.num_nodes + j])
-  codes = graph.pairs @ np.array([graph.num_nodes, 1])
-  return _from_codes(graph.num_nodes, np.setxor1d(codes, code))
+  return _from_codes(graph.num_nodes, np.setxor1d(graph._codes, code))
 
 
 def subgraph_of_edges(graph: Graph, edge_index: types.Array) -> Graph:
   """Returns the graph on the same nodes with the edges at `edge_index`."""
-  codes = graph.pairs[np.asarray(edge_index)] @ np.array([graph.num_nodes, 1])
+  codes = graph._codes[np.asarray(edge_index)]
   return _from_codes(graph.num_nodes, np.sort(codes))
 
 

@@ -108,7 +108,7 @@ def neighbor_lists(
 
 
 def _ball(graph: graph_lib.Graph, target: int, num_hops: int) -> np.ndarray:
-  ball = np.array([target])
+  ball = np.array([target], np.int64)
   for _ in range(num_hops):
     ball = np.union1d(ball, neighbor_lists(graph, ball)[0])
   return ball

@@ -38,8 +38,11 @@ class _GraphConvolution(nn.Module):
   @nn.compact
   def __call__(self, graph: jraph.GraphsTuple, x: jax.Array) -> jax.Array:
     shape = (x.shape[-1], self.features)
-    kernel = self.param('kernel', nn.initializers.glorot_uniform(), shape)
-    bias = self.param('bias', nn.initializers.zeros, shape[1:])
+    # float32 by name: the default would follow x64, and the draws with it.
+    kernel = self.param(
+      'kernel', nn.initializers.glorot_uniform(), shape, jnp.float32
+    )
+    bias = self.param('bias', nn.initializers.zeros, shape[1:], jnp.float32)
     # HIGHEST: accelerators may otherwise multiply in TF32, which moves labels.
     x = jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST)
     scale = 1 / jnp.sqrt(graph.nodes['degree'] + 1.0).astype(x.dtype)[:, None]

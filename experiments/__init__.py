@@ -1,0 +1,1 @@
+"""One absl binary per table or figure group of the papers."""
