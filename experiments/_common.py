@@ -35,12 +35,14 @@ DONE, FAILED, BAD_USAGE = 0, 1, 2
 
 
 def int_list(values: list[str], name: str) -> tuple[int, ...]:
-  """Parses a list flag of integers.
+  """Parses a list flag of integers, at least one.
 
   Raises:
     ValueError: naming the flag and the value.
   """
   try:
+    if not values:
+      raise ValueError
     return tuple(int(value) for value in values)
   except ValueError:
     raise ValueError(f'{name} must be integers, got {values}') from None

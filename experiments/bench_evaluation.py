@@ -51,6 +51,7 @@ class Config:
 
   def __post_init__(self):
     experiment_lib.check_choices('datasets', self.datasets, data.DATASETS)
+    experiment_lib.check_seeds((self.seed,))
 
 
 def run_unit(

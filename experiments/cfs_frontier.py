@@ -75,10 +75,11 @@ class Config:
     )
     experiment_lib.check_numbers('epsilons', self.epsilons, None)
     experiment_lib.check_numbers('rhos', self.rhos, 1)
-    for seed in self.seeds:
-      prng.key(seed)
+    experiment_lib.check_seeds(self.seeds)
     if self.num_draws < 1:
       raise ValueError(f'num_draws must be >= 1, got {self.num_draws}')
+    if self.max_targets is not None and self.max_targets < 1:
+      raise ValueError(f'max_targets must be >= 1, got {self.max_targets}')
     for arm in self.feature_masks:
       privcfs_config(self, arm)
 
@@ -90,10 +91,8 @@ def privcfs_config(
   return counterfactual.PrivCFSConfig(
     max_edges=config.max_edges,
     max_features=config.max_features,
-    feature_masks=feature_masks,  # pyright: ignore[reportArgumentType]
-    utility=counterfactual.UtilityConfig(
-      sensitivity=config.sensitivity  # pyright: ignore[reportArgumentType]
-    ),
+    feature_masks=feature_masks,
+    utility=counterfactual.UtilityConfig(sensitivity=config.sensitivity),
   )
 
 

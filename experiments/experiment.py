@@ -1,6 +1,6 @@
 """What an experiment is: a config, named units of work, rows and a report."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 from decimal import Decimal
 from fractions import Fraction
@@ -72,7 +72,7 @@ def canonical_number(text: str | int | float | Fraction) -> str:
   return format(decimal.normalize(), 'f') if exact else str(value)
 
 
-def canonical_numbers(name: str, texts: list[str]) -> tuple[str, ...]:
+def canonical_numbers(name: str, texts: Iterable[str]) -> tuple[str, ...]:
   """Returns canonical spellings; errors name the flag."""
   try:
     return tuple(canonical_number(text) for text in texts)
@@ -86,6 +86,9 @@ def check_numbers(name: str, texts: tuple[str, ...], most: int | None) -> None:
   Raises:
     ValueError: naming the flag and the value.
   """
+  if canonical_numbers(name, texts) != texts:
+    spelled = canonical_numbers(name, texts)
+    raise ValueError(f'{name} must be spelled as {spelled}, got {texts}')
   values = [Fraction(text) for text in texts]
   bound = '> 0' if most is None else f'in (0, {most}]'
   if not values or len(set(values)) < len(values):
@@ -93,6 +96,19 @@ def check_numbers(name: str, texts: tuple[str, ...], most: int | None) -> None:
   for text, value in zip(texts, values):
     if value <= 0 or (most is not None and value > most):
       raise ValueError(f'{name} must be {bound}, got {text}')
+
+
+def check_seeds(seeds: tuple[int, ...]) -> None:
+  """Checks that seeds are in [0, 2**32), distinct and not empty.
+
+  Raises:
+    ValueError: naming the flag and the value.
+  """
+  if not seeds or len(set(seeds)) < len(seeds):
+    raise ValueError(f'seeds must be distinct and not empty, got {seeds}')
+  for seed in seeds:
+    if not 0 <= seed < 2**32:
+      raise ValueError(f'seeds must be in [0, 2**32), got {seed}')
 
 
 def check_choices(

@@ -110,7 +110,7 @@ def compare(rows: pd.DataFrame) -> pd.DataFrame:
         & (rows['epsilon'] == quote.epsilon)
         & (rows['feature_masks'] == arm)
       ]
-      if cell['dataset'].nunique() == len(names):
+      if set(cell['dataset']) == set(names):
         lines.append(_judge(quote, arm, cell))
   return pd.DataFrame(lines)
 
@@ -130,7 +130,7 @@ def _judge(quote: Quote, arm: str, cell: pd.DataFrame) -> dict:
     'feature_masks': arm,
     'measured': mean,
     'standard_error': error,
-    'verdict': 'reproduced' if low <= mean <= high else 'not reproduced',
+    'verdict': 'reproduced' if bool(low <= mean <= high) else 'not reproduced',
   }
 
 
@@ -139,7 +139,7 @@ def _mean_and_error(cell: pd.DataFrame, field: str) -> tuple[float, float]:
   count = len(cell)
   if field == 'retention':
     ceiling, valid = cell['ceiling'], cell['valid_cf_rate']
-    if ceiling.sum() == 0:
+    if float(ceiling.sum()) == 0:
       return float('nan'), float('nan')
     ratio = valid.sum() / ceiling.sum()
     values = (valid - ratio * ceiling) / ceiling.mean()

@@ -23,6 +23,14 @@ from experiments import registry
 
 _MANIFEST = flags.DEFINE_string('manifest', None, 'A finished manifest.json.')
 _TOLERANCE = 1e-9
+_FIELDS = {
+  'experiment': str,
+  'config': dict,
+  'inputs': dict,
+  'environment': dict,
+  'decision_digest': str,
+  'value_digest': str,
+}
 
 
 def replay(path: pathlib.Path, data_dir: str | None) -> list[str]:
@@ -69,6 +77,9 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
     raise ValueError(f'manifest must be a manifest.json, got {path}') from None
   if status != 'finished':
     raise ValueError(f'manifest must be of a finished run, got {status!r}')
+  for name, kind in _FIELDS.items():
+    if not isinstance(manifest.get(name), kind):
+      raise ValueError(f'manifest must hold {name}, got {path}')
   return manifest
 
 
@@ -90,7 +101,7 @@ def _far_values(rows, path: pathlib.Path, measured) -> list[str]:
     return [f'{path} is missing: values cannot be compared']
   recorded = [json.loads(line) for line in path.read_text().splitlines()]
   order = {unit: index for index, unit in enumerate(r['unit'] for r in rows)}
-  recorded.sort(key=lambda row: order.get(row['unit'], -1))
+  recorded.sort(key=lambda row: order.get(row.get('unit'), -1))
   if len(recorded) != len(rows):
     return [f'{len(rows)} rows instead of {len(recorded)}']
   return [

@@ -38,16 +38,10 @@ class Results:
     folder.mkdir(parents=True, exist_ok=True)
     self._lock = (folder / '.lock').open('w')
     try:
-      fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      raise DamagedRunError(f'{folder} is in use by another process') from None
-    if overwrite:
-      for name in ('rows.jsonl', 'manifest.json'):
-        (folder / name).unlink(missing_ok=True)
-    self.manifest = self._read_manifest()
-    self._rows = self._read_rows()
-    if not self.finished:
-      self._drop_last_unit()
+      self._open(overwrite)
+    except BaseException:
+      self.close()
+      raise
 
   @property
   def finished(self) -> bool:
@@ -70,7 +64,7 @@ class Results:
     """Adds one unit's rows, in one write."""
     rows = [{'unit': unit, **row} for row in rows]
     lines = ''.join(json.dumps(row) + '\n' for row in rows)
-    with (self.folder / 'rows.jsonl').open('ab', buffering=0) as file:
+    with (self.folder / 'rows.jsonl').open('ab') as file:
       file.write(lines.encode())
     self._rows += rows
 
@@ -85,20 +79,38 @@ class Results:
     """Lets another process open the folder."""
     self._lock.close()
 
+  def _open(self, overwrite: bool) -> None:
+    try:
+      fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise DamagedRunError(
+        f'{self.folder} is in use by another process'
+      ) from None
+    if overwrite:
+      for name in ('rows.jsonl', 'manifest.json'):
+        (self.folder / name).unlink(missing_ok=True)
+    self.manifest = self._read_manifest()
+    self._rows = self._read_rows()
+    if not self.finished:
+      self._drop_last_unit()
+
   def _read_manifest(self) -> dict[str, Any] | None:
     path = self.folder / 'manifest.json'
     if not path.exists():
       return None
     try:
       manifest = json.loads(path.read_text())
-      manifest['status'], manifest['environment'], manifest['inputs']
-      return manifest
-    except (ValueError, KeyError, TypeError):
-      raise self._damaged(path) from None
+      if {'status', 'environment', 'inputs'} <= set(manifest):
+        return manifest
+    except (ValueError, TypeError):
+      pass
+    raise self._damaged(path)
 
   def _read_rows(self) -> list[Row]:
     path = self.folder / 'rows.jsonl'
     if not path.exists():
+      if self.finished:
+        raise self._damaged(path)
       return []
     if self.manifest is None:
       raise self._damaged(self.folder / 'manifest.json')
@@ -109,6 +121,8 @@ class Results:
       # What follows the last newline is the torn end of a killed write.
       rows = [json.loads(line) for line in lines[:-1]]
       if not all(isinstance(row['unit'], str) for row in rows):
+        raise ValueError
+      if self.finished and len(rows) != self.manifest['num_rows']:
         raise ValueError
       return rows
     except (ValueError, KeyError, TypeError):

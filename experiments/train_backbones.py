@@ -18,6 +18,7 @@ import numpy as np
 from experiments import _common
 from experiments import backbones
 from experiments import environment
+from experiments import experiment
 from experiments import results
 from privjax import data
 from privjax import graphs
@@ -67,11 +68,21 @@ def train(
 
 def main() -> int:
   """Trains what is missing; returns the exit code."""
-  folder = pathlib.Path(_ARTIFACTS_DIR.value or backbones.cache())
   try:
     seeds = _common.int_list(_common.SEEDS.value, 'seeds')
+    experiment.check_seeds(seeds)
+    names = tuple(_common.DATASETS.value)
+    experiment.check_choices('datasets', names, data.DATASETS)
+    if _common.SMOKE.value and not _ARTIFACTS_DIR.value:
+      # Two steps make a backbone that no experiment should find.
+      raise ValueError('smoke needs artifacts_dir, to keep the cache clean')
+  except ValueError as error:
+    print(f'error: {error}', file=sys.stderr)
+    return _common.BAD_USAGE
+  folder = pathlib.Path(_ARTIFACTS_DIR.value or backbones.cache())
+  try:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _common.DATASETS.value:
+    for name in names:
       dataset = data.load(name, _common.DATA_DIR.value)
       for seed in seeds:
         path = folder / f'{backbones.name(name, seed)}.json'

@@ -28,7 +28,8 @@ def _is_number(value) -> bool:
   return (
     isinstance(value, numbers.Real)
     and not isinstance(value, (bool, np.bool_))
-    and -math.inf < value < math.inf  # Exact for huge ints; False for NaN.
+    # Exact for huge ints; False for NaN.
+    and -math.inf < value < math.inf  # pyright: ignore[reportOperatorIssue]
   )
 
 
@@ -47,8 +48,8 @@ def integer(minimum: int, maximum: int | None = None, **kwargs) -> None:
   )
   if (
     not is_integer
-    or value < minimum
-    or (maximum is not None and value > maximum)
+    or int(value) < minimum
+    or (maximum is not None and int(value) > maximum)
   ):
     bound = f'>= {minimum}' if maximum is None else f'in [{minimum}, {maximum}]'
     raise ValueError(f'{name} must be an integer {bound}, got {value!r}')

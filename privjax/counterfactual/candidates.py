@@ -93,8 +93,8 @@ def enumerate_candidates(
     feature_subsets=feature_subsets,
     edge_sizes=edge_subsets.sum(axis=1),
     feature_sizes=feature_subsets.sum(axis=1),
-    edge_valid=~(edge_subsets & ~universe.pair_valid).any(axis=1),
-    feature_valid=~(feature_subsets & ~universe.feature_valid).any(axis=1),
+    edge_valid=~np.any(edge_subsets & ~universe.pair_valid, axis=1),
+    feature_valid=~np.any(feature_subsets & ~universe.feature_valid, axis=1),
     max_edges=max_edges,
     max_features=max_features,
   )

@@ -168,7 +168,7 @@ def prepare(
     slot_sum=_neighbor_sums(graph, z, slots, target) * valid[:, None],
     node_degree=np.where(node_valid, graph.degree[nodes] + 1.0, 1.0),
     node_z=z[nodes] * node_valid[:, None],
-    target_degree=np.float64(graph.degree[target] + 1.0),
+    target_degree=np.asarray(graph.degree[target] + 1.0),
     deleted=plan.deleted,
     z_masked=z[target] - (~plan.keep).astype(np.float64) @ part,
     **_incidence(graph, universe, (slots, valid), (nodes, node_valid)),

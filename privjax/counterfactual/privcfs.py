@@ -12,7 +12,7 @@ cheap pure function. Drawing one candidate from the law is the release.
 from collections.abc import Callable
 import dataclasses
 import fractions
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -48,7 +48,7 @@ class PrivCFSConfig:
   max_edges: int = 2
   num_features: int = 12
   max_features: int = 3
-  num_hops: int = 1
+  num_hops: Literal[1, 2] = 1
   feature_masks: evaluation_lib.FeatureMasks = 'effective'
   utility: utility_lib.UtilityConfig = utility_lib.UtilityConfig()
 

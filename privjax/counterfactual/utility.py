@@ -148,4 +148,5 @@ def _progress(gap: np.ndarray) -> np.ndarray:
   start = gap[0, 0]
   if not start > 0:
     return np.zeros_like(gap)
-  return np.clip(1 - gap / start, 0, 1)
+  with np.errstate(all='ignore'):  # Private values must not even warn.
+    return np.nan_to_num(np.clip(1 - gap / start, 0, 1))

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import os
 import pathlib
+from typing import Any
 
 import pooch
 
@@ -102,6 +103,7 @@ def _check_sha256(path: pathlib.Path, accepted: tuple[str, ...]) -> None:
 
 def _download(entry: SourceFile, path: pathlib.Path) -> list[str]:
   """Tries the mirrors; returns what went wrong, nothing on success."""
+  downloader: Any = pooch.HTTPDownloader(timeout=_TIMEOUT)
   failures = []
   for url in entry.urls:
     try:
@@ -111,7 +113,7 @@ def _download(entry: SourceFile, path: pathlib.Path) -> list[str]:
         known_hash=f'sha256:{entry.sha256[0]}',
         fname=path.name,
         path=path.parent,
-        downloader=pooch.HTTPDownloader(timeout=_TIMEOUT),
+        downloader=downloader,
       )
     except (OSError, ValueError) as error:
       failures.append(f'{url} ({type(error).__name__})')

@@ -12,6 +12,8 @@ Contract for `nodes` and `edges` of the `jraph.GraphsTuple`:
   that sums do not depend on storage order.
 """
 
+from typing import Any
+
 import jraph
 import numpy as np
 
@@ -24,30 +26,20 @@ def to_message_graph(
 ) -> jraph.GraphsTuple:
   """Returns the whole graph with its features, `[N, F]` dense."""
   receivers = np.repeat(np.arange(graph.num_nodes), graph.degree)
-  return build(
-    features=np.asarray(features),
-    degree=graph.degree,
+  return graphs_tuple(
+    num_nodes=graph.num_nodes,
+    nodes={'features': np.asarray(features), 'degree': graph.degree},
+    edges={'mask': np.ones(len(receivers))},
     senders=graph.indices,
     receivers=receivers,
-    mask=np.ones(len(receivers)),
   )
 
 
-def build(
-  *,
-  features: types.Array,
-  degree: types.Array,
-  senders: types.Array,
-  receivers: types.Array,
-  mask: types.Array,
-) -> jraph.GraphsTuple:
-  """Packs arrays into the contract above; pure, jit- and vmap-able."""
+def graphs_tuple(num_nodes: int, **fields: Any) -> jraph.GraphsTuple:
+  """Packs one graph's arrays; the rest of the fields follow from them."""
   return jraph.GraphsTuple(
-    nodes={'features': features, 'degree': degree},
-    edges={'mask': mask},
-    senders=senders,
-    receivers=receivers,
-    n_node=np.array([features.shape[-2]]),
-    n_edge=np.array([np.shape(senders)[-1]]),
+    n_node=np.array([num_nodes]),  # pyright: ignore[reportArgumentType]
+    n_edge=np.array([len(fields['senders'])]),  # pyright: ignore[reportArgumentType]
     globals=None,
+    **fields,
   )

@@ -5,6 +5,7 @@ normalizes by its degree in the whole graph, which the subgraph undercounts.
 `ReceptiveField.boundary_degree` carries the true degrees.
 
 >>> from privjax.graphs import graph as graph_lib
+from privjax.graphs import message_graph
 >>> path, _ = graph_lib.from_pairs(4, [[0, 1], [1, 2], [2, 3]])
 >>> size = Capacity(num_nodes=4, num_edges=6)
 >>> field = extract_receptive_field(path, 0, num_hops=2, capacity=size)
@@ -19,6 +20,7 @@ import numpy as np
 
 from privjax import _validate
 from privjax.graphs import graph as graph_lib
+from privjax.graphs import message_graph
 
 
 class Capacity(NamedTuple):
@@ -75,20 +77,15 @@ def extract_receptive_field(
     raise ValueError(f'capacity must cover the receptive field, got {capacity}')
   pad_nodes = capacity.num_nodes - size.num_nodes
   pad_edges = (0, capacity.num_edges - size.num_edges)
+  last = capacity.num_nodes - 1
   return ReceptiveField(
-    graph=jraph.GraphsTuple(
+    graph=message_graph.graphs_tuple(
+      num_nodes=capacity.num_nodes,
       nodes=None,
       edges={'mask': np.pad(np.ones(size.num_edges), pad_edges)},
       # Padding edges join the last node to itself: receivers stay sorted.
-      senders=np.pad(
-        senders, pad_edges, constant_values=capacity.num_nodes - 1
-      ),
-      receivers=np.pad(
-        receivers, pad_edges, constant_values=capacity.num_nodes - 1
-      ),
-      n_node=np.array([capacity.num_nodes]),
-      n_edge=np.array([capacity.num_edges]),
-      globals=None,
+      senders=np.pad(senders, pad_edges, constant_values=last),
+      receivers=np.pad(receivers, pad_edges, constant_values=last),
     ),
     target_index=int(np.searchsorted(node_ids, target)),
     node_ids=np.pad(node_ids, (0, pad_nodes), constant_values=-1),

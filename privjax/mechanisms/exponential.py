@@ -76,7 +76,8 @@ def log_law(
   if valid is not None:
     _validate.shape(utility.shape, valid=valid)
     logits = np.where(valid, logits, -np.inf)
-  if np.isnan(logits).any() or not np.isfinite(logits.max()):
+  on_support = logits if valid is None else logits[np.asarray(valid, bool)]
+  if on_support.size == 0 or not np.isfinite(on_support).all():
     raise ValueError(
       'valid must name at least one candidate and log_base_measure must be '
       'finite on it'

@@ -17,6 +17,8 @@
 True
 """
 
+from typing import Any
+
 from flax import linen as nn
 import jax
 import jax.numpy as jnp
@@ -45,15 +47,21 @@ class _GraphConvolution(nn.Module):
     bias = self.param('bias', nn.initializers.zeros, shape[1:], jnp.float32)
     # HIGHEST: accelerators may otherwise multiply in TF32, which moves labels.
     x = jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST)
-    scale = 1 / jnp.sqrt(graph.nodes['degree'] + 1.0).astype(x.dtype)[:, None]
-    messages = (scale * x)[graph.senders] * graph.edges['mask'][:, None]
+    nodes, edges, receivers = _fields(graph)
+    scale = 1 / jnp.sqrt(nodes['degree'] + 1.0).astype(x.dtype)[:, None]
+    messages = (scale * x)[graph.senders] * edges['mask'][:, None]
     total = jraph.segment_sum(
       messages.astype(x.dtype),
-      graph.receivers,
+      receivers,
       num_segments=x.shape[0],
       indices_are_sorted=True,
     )
     return scale * (total + scale * x) + bias[None, :]
+
+
+def _fields(graph: jraph.GraphsTuple) -> tuple[Any, Any, Any]:
+  """Returns nodes, edges and receivers; jraph types them as opaque trees."""
+  return graph.nodes, graph.edges, graph.receivers
 
 
 class _GCN(nn.Module):
@@ -64,7 +72,7 @@ class _GCN(nn.Module):
 
   @nn.compact
   def __call__(self, graph: jraph.GraphsTuple) -> jax.Array:
-    x = jnp.asarray(graph.nodes['features'])
+    x = jnp.asarray(_fields(graph)[0]['features'])
     x = nn.relu(_GraphConvolution(self.num_hidden, name='hidden')(graph, x))
     return _GraphConvolution(self.num_classes, name='output')(graph, x)
 
@@ -95,13 +103,15 @@ def init(
     n_edge=jnp.zeros(1, jnp.int32),
     globals=None,
   )
-  return _GCN(num_hidden, num_classes).init(key, empty)['params']
+  variables: Any = _GCN(num_hidden, num_classes).init(key, empty)
+  return variables['params']
 
 
 def apply(params: types.Params, graph: jraph.GraphsTuple) -> jax.Array:
   """Returns logits `[n, K]`, in the wider dtype of parameters and features."""
   num_hidden, num_classes = np.shape(params['output']['kernel'])
-  return _GCN(num_hidden, num_classes).apply({'params': params}, graph)
+  network: Any = _GCN(num_hidden, num_classes)
+  return network.apply({'params': params}, graph)
 
 
 def model(params: types.Params) -> node_model.NodeModel:

@@ -33,7 +33,7 @@ def check_locality(
   Raises:
     ValueError: naming the first node and the contract clause that fails.
   """
-  features = features.astype(np.float64)
+  features = scipy.sparse.csr_array(features, dtype=np.float64)
   with jax.enable_x64(True):
     whole = _whole(model, graph, features)
     for node in map(int, nodes):

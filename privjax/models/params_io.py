@@ -3,6 +3,7 @@
 import hashlib
 import io
 import pathlib
+from typing import Any
 
 from flax import traverse_util
 import numpy as np
@@ -16,8 +17,9 @@ def save(path: pathlib.Path, params: types.Params) -> str:
   The bytes depend on the arrays only, so equal parameters have equal digests.
   """
   flat = traverse_util.flatten_dict(params, sep='/')
+  arrays: dict[str, Any] = {k: np.asarray(flat[k]) for k in sorted(flat)}
   buffer = io.BytesIO()
-  np.savez_compressed(buffer, **{k: np.asarray(flat[k]) for k in sorted(flat)})
+  np.savez_compressed(buffer, **arrays)
   content = buffer.getvalue()
   partial = path.with_suffix('.partial')
   partial.write_bytes(content)

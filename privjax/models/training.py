@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ class TrainingConfig:
 
 
 class _State(NamedTuple):
-  params: types.Params
+  params: Any
   optimizer: optax.OptState
 
 
@@ -61,9 +61,10 @@ def train(
   Returns:
     Float32 parameters, on the layout of `models.gcn`.
   """
+  nodes: Any = graph.nodes
   params = gcn.init(
     prng.stream(key, 'init'),
-    num_features=graph.nodes['features'].shape[1],
+    num_features=nodes['features'].shape[1],
     num_hidden=config.num_hidden,
     num_classes=num_classes,
   )
