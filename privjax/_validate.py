@@ -70,7 +70,8 @@ def fraction_of_one(**kwargs) -> None:
 def one_of(choices: Collection, **kwargs) -> None:
   """Checks that the value is one of `choices`."""
   name, value = _single(kwargs)
-  if value not in choices:
+  # By type too: True == 1, and an array compares to an array.
+  if not any(type(value) is type(c) and value == c for c in choices):
     listed = ', '.join(repr(choice) for choice in choices)
     raise ValueError(f'{name} must be one of {listed}, got {value!r}')
 
@@ -81,6 +82,8 @@ def finite(**kwargs) -> None:
   entries = np.asarray(
     getattr(value, 'data', value) if _sparse(value) else value
   )
+  if entries.dtype.kind not in 'biuf':
+    raise ValueError(f'{name} must hold real numbers, got {entries.dtype}')
   bad = int(np.size(entries) - np.count_nonzero(np.isfinite(entries)))
   if bad:
     raise ValueError(
@@ -111,9 +114,7 @@ def rational(**kwargs) -> fractions.Fraction:
   and `'0.1'` mean one tenth and not the nearest binary fraction.
   """
   name, value = _single(kwargs)
-  text = (
-    repr(float(value)) if isinstance(value, (float, np.floating)) else value
-  )
+  text = str(value) if isinstance(value, (float, np.floating)) else value
   try:
     if isinstance(value, (bool, np.bool_)):
       raise ValueError

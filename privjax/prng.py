@@ -73,6 +73,16 @@ def generator(seed: int, *names: Name) -> np.random.Generator:
   return np.random.Generator(np.random.Philox(np.random.SeedSequence(entropy)))
 
 
+def permutation(size: int, seed: int, *names: Name) -> np.ndarray:
+  """Returns a permutation of range(size), by name, for public host draws.
+
+  It sorts uniform numbers: NumPy may change the stream behind its own
+  `Generator.permutation`, and with it every snapshot and target.
+  """
+  uniforms = generator(seed, *names).random(size)
+  return np.argsort(uniforms, kind='stable')
+
+
 def _encode(name: Name) -> list[str]:
   if isinstance(name, (bool, np.bool_)):
     raise TypeError(f'name must be a str, int or Fraction, got {name!r}')

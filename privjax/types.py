@@ -59,6 +59,10 @@ class PrivacyGuarantee:
   delta: fractions.Fraction = fractions.Fraction(0)
 
   def __post_init__(self):
+    if not isinstance(self.relation, NeighboringRelation):
+      raise ValueError(
+        f'relation must be a NeighboringRelation, got {self.relation!r}'
+      )
     if self.epsilon is not None and not (
       isinstance(self.epsilon, fractions.Fraction) and self.epsilon > 0
     ):

@@ -55,14 +55,12 @@ def evaluate_subgraph(
     num_hops=model.num_hops,
     capacity=capacity,
   )
-  real = field.node_ids >= 0
-  rows = features[np.where(real, field.node_ids, 0)].toarray() * real[:, None]
   on_edge, on_node = _incidence(field, candidates.universe.pairs)
   with jax.enable_x64(True):
     decision = _decide_all(
       model.params,
       field,
-      np.asarray(rows, np.float64),
+      graphs.field_features(field, features),
       candidates.universe.features,
       on_edge,
       on_node,

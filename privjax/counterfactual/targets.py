@@ -24,8 +24,8 @@ def margins(logits: types.Array) -> np.ndarray:
 
 def random_targets(nodes: types.Array, *, count: int, seed: int) -> np.ndarray:
   """Returns `count` distinct nodes of `nodes`, ascending, by a public draw."""
-  order = prng.generator(seed, 'targets').permutation(np.sort(nodes))
-  return np.sort(_first(order, count))
+  order = prng.permutation(len(nodes), seed, 'targets')
+  return np.sort(_first(np.sort(nodes)[order], count))
 
 
 def borderline_targets(
@@ -58,7 +58,7 @@ def stratified_targets(
   order = nodes[np.argsort(np.asarray(margin)[nodes], kind='stable')]
   chosen = [
     _first(
-      prng.generator(seed, 'targets', 'quartile', index).permutation(part),
+      part[prng.permutation(len(part), seed, 'targets', 'quartile', index)],
       per_quartile,
     )
     for index, part in enumerate(np.array_split(order, 4))

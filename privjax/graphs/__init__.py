@@ -10,6 +10,7 @@ from privjax.graphs.graph import toggle_pair
 from privjax.graphs.message_graph import to_message_graph
 from privjax.graphs.receptive_field import Capacity
 from privjax.graphs.receptive_field import extract_receptive_field
+from privjax.graphs.receptive_field import field_features
 from privjax.graphs.receptive_field import neighbor_lists
 from privjax.graphs.receptive_field import ReceptiveField
 from privjax.graphs.snapshot import simulate_snapshot
@@ -22,6 +23,7 @@ __all__ = (
   'ReceptiveField',
   'Snapshot',
   'extract_receptive_field',
+  'field_features',
   'from_pairs',
   'neighbor_lists',
   'simulate_snapshot',

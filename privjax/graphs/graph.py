@@ -47,11 +47,15 @@ class Graph:
 
   def neighbors(self, node: int) -> np.ndarray:
     """Returns the ascending neighbor ids of `node`, `[degree]` int64."""
+    _validate.integer(0, self.num_nodes - 1, node=node)
     return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
   def has_pairs(self, pairs: types.Array) -> np.ndarray:
-    """Returns `[..., ]` bool: which of the `[..., 2]` pairs are edges."""
-    pairs = np.asarray(pairs, dtype=np.int64)
+    """Returns `[...]` bool: which of the `[..., 2]` pairs are edges."""
+    pairs = np.asarray(pairs)
+    if not np.issubdtype(pairs.dtype, np.integer):
+      raise ValueError(f'pairs must hold integer node ids, got {pairs.dtype}')
+    _check_ids(self.num_nodes, pairs)
     low, high = pairs.min(axis=-1), pairs.max(axis=-1)
     codes = low * self.num_nodes + high
     own = self._codes
@@ -125,12 +129,7 @@ def from_pairs(
   _validate.shape((None, 2), pairs=pairs)
   if not np.issubdtype(pairs.dtype, np.integer):
     raise ValueError(f'pairs must hold integer node ids, got {pairs.dtype}')
-  outside = (pairs < 0) | (pairs >= num_nodes)
-  if outside.any():
-    raise ValueError(
-      f'pairs must hold node ids in [0, {num_nodes}), got '
-      f'{int(outside.sum())} ids outside'
-    )
+  _check_ids(num_nodes, pairs)
   pairs = np.sort(pairs.astype(np.int64), axis=1)
   is_loop = pairs[:, 0] == pairs[:, 1]
   codes = pairs[~is_loop] @ np.array([num_nodes, 1])
@@ -141,17 +140,47 @@ def from_pairs(
 
 def toggle_pair(graph: Graph, pair: tuple[int, int]) -> Graph:
   """Returns the neighboring graph: `pair` is removed if present, else added."""
-  i, j = sorted(int(node) for node in pair)
-  if not 0 <= i < j < graph.num_nodes:
-    raise ValueError(f'pair must be two nodes of the graph, got {pair!r}')
+  first, second = pair
+  within = lambda node: (
+    isinstance(node, (int, np.integer)) and 0 <= node < graph.num_nodes
+  )
+  if not (within(first) and within(second)) or first == second:
+    raise ValueError(
+      f'pair must be two nodes of the graph (two ids in [0, '
+      f'{graph.num_nodes})), got {pair!r}'
+    )
+  i, j = sorted((int(first), int(second)))
   code = np.array([i * graph.num_nodes + j])
   return _from_codes(graph.num_nodes, np.setxor1d(graph._codes, code))
 
 
 def subgraph_of_edges(graph: Graph, edge_index: types.Array) -> Graph:
-  """Returns the graph on the same nodes with the edges at `edge_index`."""
-  codes = graph._codes[np.asarray(edge_index)]
-  return _from_codes(graph.num_nodes, np.sort(codes))
+  """Returns the graph on the same nodes with the edges at `edge_index`.
+
+  Args:
+    graph: the whole graph.
+    edge_index: `[E]` distinct rows of `graph.pairs`, or a `[M]` bool mask.
+
+  Raises:
+    ValueError: if an index repeats or is not in [0, M).
+  """
+  index = np.asarray(edge_index)
+  index = np.flatnonzero(index) if index.dtype == bool else index.astype(int)
+  inside = (index >= 0) & (index < graph.num_edges)
+  if not inside.all() or len(np.unique(index)) < len(index):
+    raise ValueError(
+      f'edge_index must be distinct and in [0, {graph.num_edges})'
+    )
+  return _from_codes(graph.num_nodes, np.sort(graph._codes[index]))
+
+
+def _check_ids(num_nodes: int, pairs: np.ndarray) -> None:
+  num_outside = int(np.count_nonzero((pairs < 0) | (pairs >= num_nodes)))
+  if num_outside:
+    raise ValueError(
+      f'pairs must hold node ids in [0, {num_nodes}), got {num_outside} ids '
+      'outside'
+    )
 
 
 def _from_codes(num_nodes: int, codes: np.ndarray) -> Graph:

@@ -5,7 +5,6 @@ normalizes by its degree in the whole graph, which the subgraph undercounts.
 `ReceptiveField.boundary_degree` carries the true degrees.
 
 >>> from privjax.graphs import graph as graph_lib
-from privjax.graphs import message_graph
 >>> path, _ = graph_lib.from_pairs(4, [[0, 1], [1, 2], [2, 3]])
 >>> size = Capacity(num_nodes=4, num_edges=6)
 >>> field = extract_receptive_field(path, 0, num_hops=2, capacity=size)
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 import jraph
 import numpy as np
+import scipy.sparse
 
 from privjax import _validate
 from privjax.graphs import graph as graph_lib
@@ -91,6 +91,20 @@ def extract_receptive_field(
     node_ids=np.pad(node_ids, (0, pad_nodes), constant_values=-1),
     boundary_degree=np.pad(graph.degree[node_ids], (0, pad_nodes)),
   )
+
+
+def field_features(
+  field: ReceptiveField, features: scipy.sparse.csr_array
+) -> np.ndarray:
+  """Returns the feature rows of a field's nodes, `[n, F]` dense float64.
+
+  Args:
+    field: the padded field; padding gets rows of zeros.
+    features: `[N, F]` features of the whole graph.
+  """
+  real = field.node_ids >= 0
+  rows = features[np.where(real, field.node_ids, 0)].toarray()
+  return rows * real[:, None].astype(np.float64)
 
 
 def neighbor_lists(

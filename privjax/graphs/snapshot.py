@@ -30,10 +30,16 @@ def simulate_snapshot(
   Returns:
     A `Snapshot` with `origin='simulated'`.
   """
-  _validate.fraction_of_one(rho=_validate.rational(rho=rho))
+  fraction = _validate.rational(rho=rho)
+  if fraction > 1:
+    raise ValueError(f'rho must be in (0, 1], got {rho!r}')
+  if not isinstance(private, graph_lib.PrivateGraph):
+    raise TypeError(
+      f'private must be a PrivateGraph, got {type(private).__name__}'
+    )
   graph = private.graph
-  order = prng.generator(seed, 'snapshot').permutation(graph.num_edges)
-  disclosed = round(_validate.rational(rho=rho) * graph.num_edges)
+  order = prng.permutation(graph.num_edges, seed, 'snapshot')
+  disclosed = round(fraction * graph.num_edges)
   return graph_lib.Snapshot(
     graph_lib.subgraph_of_edges(graph, order[:disclosed]), 'simulated'
   )

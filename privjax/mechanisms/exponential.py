@@ -24,6 +24,8 @@ from privjax import _validate
 from privjax import prng
 from privjax import types
 
+_MAX_SCALE = 10**6
+
 
 def log_law(
   utility: types.Array,
@@ -69,7 +71,13 @@ def log_law(
   _validate.integer(1, denominator=denominator)
   epsilon = _validate.rational(epsilon=epsilon)
   sensitivity = _validate.rational(sensitivity=sensitivity)
-  logits = utility * float(epsilon / (2 * sensitivity * denominator))
+  scale = epsilon / (2 * sensitivity * denominator)
+  if scale > _MAX_SCALE:
+    raise ValueError(
+      'epsilon must be at most 2e6 times sensitivity times denominator, got '
+      f'{epsilon}'
+    )
+  logits = utility * float(scale)
   if log_base_measure is not None:
     _validate.shape(utility.shape, log_base_measure=log_base_measure)
     logits = logits + np.asarray(log_base_measure, np.float64)

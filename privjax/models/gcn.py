@@ -132,4 +132,5 @@ def model(params: types.Params) -> node_model.NodeModel:
   _validate.shape((num_hidden, None), output_kernel=output['kernel'])
   num_classes = np.shape(output['kernel'])[1]
   _validate.shape((num_classes,), output_bias=output['bias'])
+  _validate.integer(2, num_classes=num_classes)
   return node_model.NodeModel(apply, params, NUM_HOPS)
