@@ -102,7 +102,7 @@ def _complete(experiment, config, results) -> None:
     for name in tqdm.tqdm(missing, desc=experiment.name, mininterval=1):
       results.append(name, experiment.run_unit(config, name, data_dir))
     rows = results.rows(names)
-    manifest |= {
+    manifest = manifest | {
       'status': 'finished',
       'num_rows': len(rows),
       'decision_digest': experiment_lib.decision_digest(rows),
