@@ -73,7 +73,7 @@ class Config:
     experiment_lib.check_choices(
       'feature_masks', self.feature_masks, counterfactual.FEATURE_MASKS
     )
-    experiment_lib.check_numbers('epsilons', self.epsilons, None)
+    experiment_lib.check_numbers('epsilons', self.epsilons, 10**4)
     experiment_lib.check_numbers('rhos', self.rhos, 1)
     experiment_lib.check_seeds(self.seeds)
     if self.num_draws < 1:

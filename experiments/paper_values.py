@@ -144,7 +144,11 @@ def _mean_and_error(cell: pd.DataFrame, field: str) -> tuple[float, float]:
     ratio = valid.sum() / ceiling.sum()
     values = (valid - ratio * ceiling) / ceiling.mean()
     return float(ratio), _standard_error(values, count)
-  return float(cell[field].mean()), _standard_error(cell[field], count)
+  by_seed = cell.groupby('seed')[field].mean()
+  error = max(
+    _standard_error(cell[field], count), _standard_error(by_seed, len(by_seed))
+  )
+  return float(cell[field].mean()), error
 
 
 def _standard_error(values, count: int) -> float:

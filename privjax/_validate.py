@@ -91,6 +91,16 @@ def finite(**kwargs) -> None:
     )
 
 
+def canonical(**kwargs) -> None:
+  """Checks that a SciPy CSR array has sorted indices and no duplicates."""
+  name, value = _single(kwargs)
+  if getattr(value, 'format', None) != 'csr' or not value.has_canonical_format:
+    raise ValueError(
+      f'{name} must be a SciPy CSR array with sorted indices and no duplicates '
+      '(see sum_duplicates)'
+    )
+
+
 def _sparse(value) -> bool:
   return hasattr(value, 'tocsr')
 

@@ -23,8 +23,9 @@ class CandidateSet:
 
   Candidate (a, b) deletes the pairs of `edge_subsets[a]` and masks the
   features of `feature_subsets[b]`; (0, 0) is the empty set. Rows are ordered
-  by size, then lexicographically. Rows that name padding are not `valid`: they
-  are evaluated (shapes stay fixed) and never enter a law.
+  by size, then lexicographically. Rows that name padding are not `valid`:
+  shapes stay fixed, and they never enter a law, whatever an evaluator says of
+  them.
 
   Attributes:
     universe: what the subsets index into.

@@ -129,7 +129,7 @@ def plan(
   inner, universe = graph.graph, candidates.universe
   _validate.shape((inner.num_nodes, None), features=features)
   _validate.finite(features=features)
-  _validate.finite(features=features)
+  _validate.canonical(features=features)
   _validate.integer(0, inner.num_nodes - 1, target=universe.target)
   _validate.one_of(FEATURE_MASKS, feature_masks=feature_masks)
   exists = universe.pair_valid & inner.has_pairs(universe.pairs)

@@ -37,6 +37,23 @@ from privjax.models import node_model
 BUCKETS = (4, 12, 40, 180)
 
 
+class NeighborCapacity(NamedTuple):
+  """Public sizes of a scored neighborhood.
+
+  A target with more neighbors than `neighbors`, or a neighbor with more than
+  `second` of its own, is scored on its lowest ids: any score in range keeps the
+  guarantee, and "valid" then speaks of the truncated model. Degrees, and which
+  named pairs exist, are still those of the whole graph.
+
+  Attributes:
+    neighbors: slots for the neighbors of the target.
+    second: slots for the neighbors of each of them.
+  """
+
+  neighbors: int
+  second: int
+
+
 class FactoredInputs(NamedTuple):
   """What the jitted stage reads; U neighbor slots, Q = 2 k_E endpoint slots.
 
@@ -84,7 +101,7 @@ def evaluate_factored(
   candidates: candidates_lib.CandidateSet,
   *,
   feature_masks: evaluation.FeatureMasks = 'effective',
-  capacity: int | None = None,
+  capacity: NeighborCapacity | None = None,
   chunk_size: int = 128,
   projected: np.ndarray | None = None,
   dtype: type = np.float64,
@@ -99,8 +116,8 @@ def evaluate_factored(
     features: `[N, F]` public features.
     candidates: the support; any pairs (one-hop, two-hop or elsewhere).
     feature_masks: 'effective' or 'inert'.
-    capacity: public number of neighbor slots; `None` takes the smallest of
-      `BUCKETS` that fits, which depends on the private degree (experiments).
+    capacity: public sizes, for a release; `None` takes sizes that fit, which
+      depend on the private neighborhood (experiments).
     chunk_size: edge subsets per step; the peak is about
       `chunk_size * B * H` plus `A * B * K` numbers.
     projected: `[N, H]` float64 `project(model, features)`, if at hand.
@@ -111,13 +128,15 @@ def evaluate_factored(
     The evaluation of all A x B candidates.
 
   Raises:
-    ValueError: if `model` is not a two-layer GCN or `capacity` is too small.
+    ValueError: if `model` is not a two-layer GCN, or on a bad value or shape.
   """
   if model.apply_fn is not gcn.apply:
     raise ValueError(
       'model must be a models.gcn backbone; use evaluate_subgraph for others'
     )
   _validate.integer(1, chunk_size=chunk_size)
+  num_features = model.params['hidden']['kernel'].shape[0]
+  _validate.shape((None, num_features), features=features)
   plan = evaluation.plan(graph, features, candidates, feature_masks)
   inputs = prepare(
     model,
@@ -147,16 +166,17 @@ def prepare(
   candidates: candidates_lib.CandidateSet,
   plan: evaluation.Plan,
   *,
-  capacity: int | None = None,
+  capacity: NeighborCapacity | None = None,
   projected: np.ndarray | None = None,
 ) -> FactoredInputs:
   """Gathers and pads what the jitted stage reads, on the host in float64."""
   universe, graph = candidates.universe, plan.graph
   target = universe.target
   z = project(model, features) if projected is None else projected
-  slots = graph.neighbors(target)
-  slots = np.pad(slots, (0, _slots(len(slots), capacity) - len(slots)))
-  valid = np.arange(len(slots)) < graph.degree[target]
+  capacity = _fitting(graph, target) if capacity is None else capacity
+  slots, valid = graph.padded_neighbors(target, capacity.neighbors)
+  second, second_valid = graph.padded_neighbors(slots, capacity.second)
+  second_valid &= valid[:, None] & (second != target)
   nodes, node_valid = _endpoints(universe)
   row = evaluation.target_row(features, target)[universe.features]
   kernel = model.params['hidden']['kernel'][universe.features]
@@ -165,13 +185,14 @@ def prepare(
     slot_valid=valid,
     slot_degree=np.where(valid, graph.degree[slots] + 1.0, 1.0),
     slot_z=z[slots] * valid[:, None],
-    slot_sum=_neighbor_sums(graph, z, slots, target) * valid[:, None],
+    slot_sum=_neighbor_sums(graph, z, second, second_valid),
     node_degree=np.where(node_valid, graph.degree[nodes] + 1.0, 1.0),
     node_z=z[nodes] * node_valid[:, None],
     target_degree=np.asarray(graph.degree[target] + 1.0),
     deleted=plan.deleted,
     z_masked=z[target] - (~plan.keep).astype(np.float64) @ part,
-    **_incidence(graph, universe, (slots, valid), (nodes, node_valid)),
+    adjacent=_adjacent(second, second_valid, nodes, node_valid),
+    **_incidence(universe, (slots, valid), (nodes, node_valid)),
   )
 
 
@@ -242,20 +263,16 @@ def _aggregate(p, c, w, z_masked):
   return jax.lax.scan(add, jnp.zeros_like(z_masked), (p, c, w))[0]
 
 
-def _slots(degree: int, capacity: int | None) -> int:
-  if capacity is None:
-    fitting = [bucket for bucket in BUCKETS if bucket >= degree]
-    return fitting[0] if fitting else 1 << (degree - 1).bit_length()
-  _validate.integer(1, capacity=capacity)
-  if degree > capacity:
-    raise ValueError(
-      f'capacity must cover the number of neighbors of the target, got '
-      f'{capacity}'
-    )
-  return capacity
+def _fitting(graph: graphs.Graph, target: int) -> NeighborCapacity:
+  """Returns sizes that truncate nothing; few values of the first one."""
+  degree = int(graph.degree[target])
+  fitting = [bucket for bucket in BUCKETS if bucket >= degree]
+  neighbors = fitting[0] if fitting else 1 << (degree - 1).bit_length()
+  widest = graph.degree[graph.neighbors(target)].max(initial=1)
+  return NeighborCapacity(neighbors, int(widest))
 
 
-def _incidence(graph, universe, slots, nodes) -> dict[str, np.ndarray]:
+def _incidence(universe, slots, nodes) -> dict[str, np.ndarray]:
   """Returns which pairs are, and touch, which slots and endpoints."""
   (slots, slot_valid), (nodes, node_valid) = slots, nodes
   first, second = universe.pairs.T
@@ -264,10 +281,8 @@ def _incidence(graph, universe, slots, nodes) -> dict[str, np.ndarray]:
   on_node = touches(nodes) & node_valid[:, None]
   on_target = touches(np.array(universe.target)) & universe.pair_valid
   distinct = slots[:, None] != nodes[None, :]
-  grid = np.stack(np.broadcast_arrays(slots[:, None], nodes[None]), axis=-1)
   valid = slot_valid[:, None] & node_valid[None, :] & distinct
   return {
-    'adjacent': graph.has_pairs(grid) & valid,
     'cuts_slot': on_slot & on_target,
     'cuts_node': on_slot[:, None] & on_node[None] & valid[..., None],
     'on_slot': on_slot,
@@ -285,13 +300,21 @@ def _endpoints(universe) -> tuple[np.ndarray, np.ndarray]:
   return padded, np.arange(size) < len(nodes)
 
 
-def _neighbor_sums(graph, z, slots, target) -> np.ndarray:
-  """Returns `[U, H]`: sums of `r_w Z_w` over w in N(u), w != target."""
-  neighbors, lengths = graphs.neighbor_lists(graph, slots)
-  r = (neighbors != target) / np.sqrt(graph.degree[neighbors] + 1.0)
-  indptr = np.concatenate([[0], np.cumsum(lengths)])
-  shape = (len(slots), graph.num_nodes)
-  return scipy.sparse.csr_array((r, neighbors, indptr), shape=shape) @ z
+def _neighbor_sums(graph, z, second, valid) -> np.ndarray:
+  """Returns `[U, H]`: sums of `r_w Z_w` over the neighbors w of each slot."""
+  r = valid / np.sqrt(graph.degree[second] + 1.0)
+  # One neighbor of every slot at a time, ascending: the order of the sum, and
+  # so its rounding, is a function of the graph and not of how it is padded.
+  total = np.zeros((len(second), z.shape[1]))
+  for column in range(second.shape[1]):
+    total += r[:, column, None] * z[second[:, column]]
+  return total
+
+
+def _adjacent(second, second_valid, nodes, node_valid) -> np.ndarray:
+  """Returns `[U, Q]`: whether the endpoint is among the slot's neighbors."""
+  same = (second[..., None] == nodes) & second_valid[..., None]
+  return same.any(axis=1) & node_valid
 
 
 def _on_host(params: types.Params) -> types.Params:

@@ -54,5 +54,5 @@ def evaluate_full_graph(
         message_graph = graphs.to_message_graph(edited, dense)
         logits.append(np.asarray(forward(message_graph)[universe.target]))
     shape = (len(plan.deleted), len(plan.keep), -1)
-    decision = evaluation.decide(np.reshape(logits, shape))
+    decision = jax.jit(evaluation.decide)(np.reshape(logits, shape))
   return evaluation.finish(decision, plan, candidates)

@@ -77,6 +77,7 @@ def build_universe(
   _validate.shape((snapshot.graph.num_nodes, None), features=features)
   _validate.shape((features.shape[1], None), first_layer=first_layer)
   _validate.finite(features=features)
+  _validate.canonical(features=features)
   _validate.finite(first_layer=first_layer)
   pairs = _candidate_pairs(snapshot.graph, target, num_hops)[:num_pairs]
   dims = _candidate_features(features, first_layer, target)[:num_features]

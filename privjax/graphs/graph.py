@@ -50,6 +50,29 @@ class Graph:
     _validate.integer(0, self.num_nodes - 1, node=node)
     return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
+  def padded_neighbors(
+    self, nodes: types.Array | int, width: int
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the lowest `width` neighbors of each node, padded with 0.
+
+    Shapes and the number of steps depend on `nodes` and `width` only.
+
+    Args:
+      nodes: `[...]` node ids.
+      width: neighbors kept per node, >= 0.
+
+    Returns:
+      `[..., width]` int64 ids, ascending, and `[..., width]` bool, which of
+      them are neighbors.
+    """
+    _validate.integer(0, width=width)
+    column = np.arange(width)
+    valid = column < np.expand_dims(self.degree[nodes], -1)
+    slot = np.expand_dims(self.indptr[nodes], -1) + column
+    last = max(len(self.indices) - 1, 0)
+    ids = np.append(self.indices, 0)[np.minimum(slot, last)]
+    return np.where(valid, ids, 0), valid
+
   def has_pairs(self, pairs: types.Array) -> np.ndarray:
     """Returns `[...]` bool: which of the `[..., 2]` pairs are edges."""
     pairs = np.asarray(pairs)
