@@ -19,9 +19,7 @@ from privjax import mechanisms
 from privjax import models
 from privjax import prng
 from privjax import types
-
-# The build reads this line without importing the package: keep it a literal.
-__version__ = '0.1.0'
+from privjax._version import __version__ as __version__
 
 __all__ = [
   'counterfactual',

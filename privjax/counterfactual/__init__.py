@@ -5,6 +5,7 @@ from privjax.counterfactual.candidates import enumerate_candidates
 from privjax.counterfactual.evaluation import CandidateEvaluation
 from privjax.counterfactual.evaluation import FEATURE_MASKS
 from privjax.counterfactual.factored import evaluate_factored
+from privjax.counterfactual.factored import NeighborCapacity
 from privjax.counterfactual.factored import project
 from privjax.counterfactual.full_graph import evaluate_full_graph
 from privjax.counterfactual.metrics import Metrics
@@ -17,6 +18,8 @@ from privjax.counterfactual.privcfs import score
 from privjax.counterfactual.privcfs import ScoredSupport
 from privjax.counterfactual.privcfs import support
 from privjax.counterfactual.public_only import public_only_candidate
+from privjax.counterfactual.simulate import PriceList
+from privjax.counterfactual.simulate import simulate_price_list
 from privjax.counterfactual.subgraph import evaluate_subgraph
 from privjax.counterfactual.targets import borderline_targets
 from privjax.counterfactual.targets import margins
@@ -26,6 +29,7 @@ from privjax.counterfactual.targets import stratified_targets
 from privjax.counterfactual.universe import build_universe
 from privjax.counterfactual.universe import Universe
 from privjax.counterfactual.utility import candidate_utility
+from privjax.counterfactual.utility import utility_levels
 from privjax.counterfactual.utility import UtilityConfig
 
 __all__ = (
@@ -33,7 +37,9 @@ __all__ = (
   'CandidateSet',
   'FEATURE_MASKS',
   'Metrics',
+  'NeighborCapacity',
   'PROTOCOLS',
+  'PriceList',
   'PrivCFSConfig',
   'ScoredSupport',
   'Universe',
@@ -54,6 +60,8 @@ __all__ = (
   'release_metrics',
   'retention',
   'score',
+  'simulate_price_list',
   'stratified_targets',
   'support',
+  'utility_levels',
 )

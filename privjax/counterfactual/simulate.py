@@ -7,8 +7,9 @@ margin *on the snapshot* play the target. Everything here takes public inputs
 and costs nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import fractions
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ import scipy.sparse
 from privjax import _validate
 from privjax import graphs
 from privjax import prng
+from privjax.counterfactual import evaluation as evaluation_lib
+from privjax.counterfactual import factored
 from privjax.counterfactual import privcfs
 from privjax.counterfactual import public_only
 from privjax.counterfactual import targets
@@ -59,6 +62,9 @@ def simulate_price_list(
   rho_guess: str | fractions.Fraction = '1/2',
   num_targets: int = 32,
   seed: int = 0,
+  evaluator: Callable[
+    ..., evaluation_lib.CandidateEvaluation
+  ] = factored.evaluate_factored,
 ) -> PriceList:
   """Simulates releases on the snapshot. Public in, public out; epsilon 0.
 
@@ -76,6 +82,7 @@ def simulate_price_list(
     num_targets: stand-ins, the nodes nearest in snapshot margin to the target
       (the target included; fewer if the graph has fewer nodes).
     seed: names the simulated snapshot.
+    evaluator: what the release scores with.
 
   Returns:
     The price list.
@@ -94,9 +101,10 @@ def simulate_price_list(
     candidates = privcfs.support(
       hidden, features, first_layer, stand_in, config
     )
-    scored = privcfs.score(model, snapshot, features, candidates, config)
+    score = functools.partial(privcfs.score, config=config, evaluator=evaluator)
+    scored = score(model, snapshot, features, candidates)
     free = public_only.public_only_candidate(
-      privcfs.score(model, hidden, features, candidates, config).evaluation,
+      score(model, hidden, features, candidates).evaluation,
       candidates,
     )
     flips = scored.evaluation.flips

@@ -98,6 +98,32 @@ class UtilityConfig:
     return math.lcm(*(part.denominator for part in parts))
 
 
+def utility_levels(
+  config: UtilityConfig, *, max_edges: int, max_features: int
+) -> tuple[int, ...]:
+  """Returns every value a utility can take on any graph, ascending; public.
+
+  In units of 1 / D, as `candidate_utility` returns them: 16 values at the
+  default settings.
+  """
+  bounds = dict(max_edges=max_edges, max_features=max_features)
+  denominator = config.denominator(**bounds)
+  k_max = max_edges + max_features
+  empty = int(config.w_compact * denominator)
+  levels = {0, empty}
+  if config.kind == 'soft':
+    levels.update(range(empty))
+  for named in range(max_edges + 1):
+    for masked in range(max_features + 1):
+      if named + masked:
+        compact = config.w_compact * (1 - Fraction(named + masked, k_max))
+        for existing in range(named + 1):
+          plausible = config.w_plausible * Fraction(existing, max(named, 1))
+          flip = config.w_flip + compact + plausible
+          levels.add(int(flip * denominator))
+  return tuple(sorted(levels))
+
+
 def candidate_utility(
   evaluation: evaluation_lib.CandidateEvaluation,
   candidates: candidates_lib.CandidateSet,

@@ -53,6 +53,7 @@ def extract_receptive_field(
   *,
   num_hops: int,
   capacity: Capacity | None = None,
+  truncate: bool = False,
 ) -> ReceptiveField:
   """Extracts the ball of radius `num_hops` around `target`.
 
@@ -63,14 +64,23 @@ def extract_receptive_field(
     capacity: the padded sizes. Shapes are observable, so a release passes one
       public capacity; `None` pads to the exact, private size and is only for
       experiments and tests.
+    truncate: cuts a ball that exceeds `capacity` instead of raising, as a
+      release has to (an error would tell its size): the nodes nearest to the
+      target stay, lower ids first, then the edges lowest in order. Degrees stay
+      those of the whole graph.
 
   Raises:
-    ValueError: if `target` is not in the graph or the ball exceeds `capacity`.
+    ValueError: if `target` is not in the graph or the ball exceeds `capacity`
+      and `truncate` is false.
   """
   _validate.integer(0, graph.num_nodes - 1, target=target)
   _validate.integer(0, num_hops=num_hops)
-  node_ids = _ball(graph, target, num_hops)
+  most = capacity.num_nodes if capacity is not None and truncate else None
+  node_ids = _ball(graph, target, num_hops, most)
   senders, receivers = _induced_edges(graph, node_ids)
+  if capacity is not None and truncate:
+    senders = senders[: capacity.num_edges]
+    receivers = receivers[: capacity.num_edges]
   size = Capacity(len(node_ids), len(senders))
   capacity = size if capacity is None else capacity
   if size.num_nodes > capacity.num_nodes or size.num_edges > capacity.num_edges:
@@ -118,11 +128,15 @@ def neighbor_lists(
   return graph.indices[starts + np.arange(lengths.sum())], lengths
 
 
-def _ball(graph: graph_lib.Graph, target: int, num_hops: int) -> np.ndarray:
+def _ball(
+  graph: graph_lib.Graph, target: int, num_hops: int, most: int | None
+) -> np.ndarray:
+  """Returns the ascending ids of the ball, or of its `most` nearest nodes."""
   ball = np.array([target], np.int64)
   for _ in range(num_hops):
-    ball = np.union1d(ball, neighbor_lists(graph, ball)[0])
-  return ball
+    beyond = np.setdiff1d(neighbor_lists(graph, np.sort(ball))[0], ball)
+    ball = np.concatenate([ball, beyond])
+  return np.sort(ball[:most])
 
 
 def _induced_edges(graph, node_ids):

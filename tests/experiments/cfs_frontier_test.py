@@ -300,7 +300,11 @@ class TracesTest(parameterized.TestCase):
 
 class ConfigTest(parameterized.TestCase):
   @parameterized.named_parameters(
-    ('epsilon_zero', dict(epsilons=('0',)), 'epsilons must be > 0, got 0'),
+    (
+      'epsilon_zero',
+      dict(epsilons=('0',)),
+      r'epsilons must be in \(0, 10000\], got 0',
+    ),
     ('epsilon_nan', dict(epsilons=('nan',)), "epsilons: .* got 'nan'"),
     ('epsilon_inf', dict(epsilons=('inf',)), "epsilons: .* got 'inf'"),
     ('epsilon_negative', dict(epsilons=('-2',)), 'epsilons must .* got -2'),
