@@ -15,7 +15,7 @@ import pytest
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # What every folder may import: these import only each other, jax and numpy.
-_BASE = {'_validate', 'prng', 'types'}
+_BASE = {'_validate', '_version', 'prng', 'types'}
 
 # folder of privjax -> the other folders of privjax it may import.
 _MAY_IMPORT: dict[str, set[str]] = {'graphs': set(), 'mechanisms': set()}
