@@ -32,25 +32,21 @@ import pandas as pd
 from experiments import _common
 from experiments import experiment as experiment_lib
 from experiments import results
+from privjax import counterfactual
 from privjax import prng
 from privjax.mechanisms import entropy
 from privjax.mechanisms import exact
 from privjax.mechanisms import permute_and_flip
 
-_DENOMINATOR = 100
-_SENSITIVITY = '0.96'
-# 0 and 20 without a flip and for the empty set; with one, 70, 4 for each of the
-# five elements that is not named, and 10 times the share of plausible pairs.
-_LEVELS = tuple(
-  sorted(
-    {0, 20}
-    | {
-      70 + 4 * (5 - named) + plausible
-      for named in range(1, 6)
-      for plausible in (0, 5, 10)
-      if named > 1 or plausible != 5  # One pair has no half.
-    }
-  )
+_CONFIG = counterfactual.PrivCFSConfig(
+  utility=counterfactual.UtilityConfig(sensitivity='tight')
+)
+_DENOMINATOR = _CONFIG.denominator
+_SENSITIVITY = _CONFIG.sensitivity
+_LEVELS = counterfactual.utility_levels(
+  _CONFIG.utility,
+  max_edges=_CONFIG.max_edges,
+  max_features=_CONFIG.max_features,
 )
 _FLIP_RATE = 0.1
 _LARGE = 100_000  # Above, `num_rounds_large` rounds and one replayed draw.

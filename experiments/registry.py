@@ -11,6 +11,7 @@ from experiments import experiment as experiment_lib
 
 MODULES = (
   'experiments.bench_evaluation',
+  'experiments.bench_sampling',
   'experiments.cfs_frontier',
 )
 
