@@ -31,6 +31,13 @@ OVERWRITE = flags.DEFINE_bool(
   'overwrite', False, 'Drop an earlier run of the same config.'
 )
 
+_CHUNK_SIZE = flags.DEFINE_integer(
+  'chunk_size',
+  128,
+  'Edge subsets that are scored at once: bounds memory, changes no decision.',
+  lower_bound=1,
+)
+
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 
 
@@ -48,6 +55,11 @@ def int_list(values: list[str], name: str) -> tuple[int, ...]:
     raise ValueError(f'{name} must be integers, got {values}') from None
 
 
+def chunk_size() -> int:
+  """Returns `--chunk_size`, or its default where flags were not parsed."""
+  return _CHUNK_SIZE.value if flags.FLAGS.is_parsed() else _CHUNK_SIZE.default
+
+
 def start(main: Callable[[], int]) -> None:
   """Parses flags and exits with the code that `main` returns."""
   logging.set_verbosity(logging.WARNING)  # Not jax's search for backends.
@@ -60,6 +72,8 @@ def execute(
   """Runs an experiment as the flags say; returns the exit code."""
   try:
     config = make_config()
+    if DATA_DIR.value and not pathlib.Path(DATA_DIR.value).is_dir():
+      raise ValueError(f'data_dir must be a folder, got {DATA_DIR.value}')
   except ValueError as error:
     return _fail(error, BAD_USAGE)
   digest = experiment_lib.config_hash(config)
@@ -95,6 +109,9 @@ def _complete(experiment, config, results) -> None:
   }
   if results.finished:
     print(f'Finished before: {results.folder}', file=sys.stderr)
+    results.check_digest(
+      experiment_lib.value_digest(results.rows(names), experiment.measured)
+    )
   else:
     _check_same_origin(results, manifest)
     results.write_manifest(manifest)

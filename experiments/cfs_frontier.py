@@ -99,7 +99,7 @@ def privcfs_config(
 def unit_names(config: Config) -> list[str]:
   """One unit per dataset, seed, rho, arm and protocol."""
   return [
-    f'{dataset}/{seed}/{rho}/{arm}/{protocol}'
+    f'{dataset} {seed} {rho} {arm} {protocol}'
     for dataset in config.datasets
     for seed in config.seeds
     for rho in config.rhos
@@ -112,7 +112,7 @@ def run_unit(
   config: Config, name: str, data_dir: str | None
 ) -> list[experiment_lib.Row]:
   """Returns the rows of all targets and epsilons of one unit."""
-  dataset, seed, rho, arm, protocol = name.split('/')
+  dataset, seed, rho, arm, protocol = name.split(' ')
   world = worlds.load(dataset, int(seed), data_dir)
   snapshot = worlds.load_snapshot(dataset, int(seed), rho, data_dir)
   targets = _targets(world, protocol, int(seed))[: config.max_targets]
@@ -137,14 +137,26 @@ def _target_rows(config, world, snapshot, target, cell):
   kernel = world.model.params['hidden']['kernel']
   candidates = counterfactual.support(snapshot, features, kernel, target, arm)
   evaluator = functools.partial(
-    counterfactual.evaluate_factored, projected=world.projected
+    counterfactual.evaluate_factored,
+    projected=world.projected,
+    chunk_size=_common.chunk_size(),
   )
-  score = functools.partial(
-    counterfactual.score, config=arm, evaluator=evaluator
+  scored = counterfactual.score(
+    world.model,
+    world.dataset.graph,
+    features,
+    candidates,
+    arm,
+    evaluator=evaluator,
   )
-  scored = score(world.model, world.dataset.graph, features, candidates)
-  on_snapshot = score(world.model, snapshot, features, candidates).evaluation
-  free = counterfactual.public_only_candidate(on_snapshot, candidates)
+  free = counterfactual.public_only_candidate(
+    world.model,
+    snapshot,
+    features,
+    candidates,
+    feature_masks=arm.feature_masks,
+    evaluator=evaluator,
+  )
   flips = scored.evaluation.flips
   common = cell | {
     'target': target,
@@ -161,7 +173,7 @@ def _target_rows(config, world, snapshot, target, cell):
   }
   laws = np.stack(
     [
-      mechanisms.probabilities(counterfactual.log_law(scored, epsilon, arm))
+      mechanisms.probabilities(counterfactual.log_law(scored, epsilon))
       for epsilon in config.epsilons
     ]
   )

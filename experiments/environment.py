@@ -25,7 +25,7 @@ def describe() -> dict[str, Any]:
     'backend': device.platform,
     'device': device.device_kind,
     'cpu': _cpu(),
-    'num_cores': len(os.sched_getaffinity(0)),
+    'num_cores': _num_cores(),
     'jax_config': {
       'x64': jax.config.jax_enable_x64,
       'threefry_partitionable': jax.config.jax_threefry_partitionable,
@@ -48,6 +48,12 @@ def _git_commit() -> str | None:
     return git('rev-parse', 'HEAD') + ('+changes' if changed else '')
   except (OSError, subprocess.CalledProcessError):
     return None
+
+
+def _num_cores() -> int | None:
+  if hasattr(os, 'sched_getaffinity'):  # Not on macOS.
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count()
 
 
 def _cpu() -> str:

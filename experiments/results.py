@@ -75,6 +75,16 @@ class Results:
     )
     self.manifest = manifest
 
+  def check_digest(self, value_digest: str) -> None:
+    """Refuses rows of a finished run that are not those of its manifest.
+
+    Raises:
+      DamagedRunError: if they were changed.
+    """
+    manifest = self.manifest or {}
+    if manifest.get('value_digest') != value_digest:
+      raise self._damaged(self.folder / 'rows.jsonl')
+
   def close(self) -> None:
     """Lets another process open the folder."""
     self._lock.close()

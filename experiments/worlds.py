@@ -40,14 +40,13 @@ def load(name: str, seed: int, data_dir: str | None) -> World:
   """Returns a dataset with a frozen backbone; cached."""
   dataset = load_dataset(name, data_dir)
   model, _ = backbones.load(name, seed)
-  graph = graphs.to_message_graph(
-    dataset.graph.graph, dataset.features.toarray()
-  )
   return World(
     dataset=dataset,
     model=model,
     projected=counterfactual.project(model, dataset.features),
-    margin=counterfactual.margins(model.apply_fn(model.params, graph)),
+    margin=counterfactual.node_margins(
+      model, dataset.graph.graph, dataset.features
+    ),
   )
 
 

@@ -18,6 +18,7 @@ from privjax import graphs
 from privjax import mechanisms
 from privjax import models
 from privjax import prng
+from privjax import release
 from privjax import types
 from privjax._version import __version__ as __version__
 
@@ -28,5 +29,6 @@ __all__ = [
   'mechanisms',
   'models',
   'prng',
+  'release',
   'types',
 ]

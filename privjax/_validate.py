@@ -134,6 +134,8 @@ def rational(**kwargs) -> fractions.Fraction:
       f'{name} must be a finite number > 0 (an int, a Fraction or a string '
       f'such as "0.5" or "1/3"), got {value!r}'
     ) from None
+  # A Fraction of NumPy integers would keep them, and their overflow.
+  result = fractions.Fraction(int(result.numerator), int(result.denominator))
   if result <= 0:
     raise ValueError(f'{name} must be a finite number > 0, got {value!r}')
   return result

@@ -30,7 +30,7 @@ Fraction = fractions.Fraction
 def missing_factor_two(case, private, config, epsilon):
   """Exponent epsilon u / sensitivity."""
   scored = checks.score(case, private, config)
-  law = counterfactual.log_law(scored, 2 * epsilon, config)
+  law = counterfactual.log_law(scored, 2 * epsilon)
   return checks.release(scored.candidates, scored.utility, law, config)
 
 
@@ -54,7 +54,7 @@ def unbounded_utility(case, private, config, epsilon):
   gap = scored.evaluation.gap
   extra = np.rint((gap[0, 0] - gap) * config.denominator).astype(np.int64)
   scored = scored._replace(utility=scored.utility + extra)
-  law = counterfactual.log_law(scored, epsilon, config)
+  law = counterfactual.log_law(scored, epsilon)
   return checks.release(scored.candidates, scored.utility, law, config)
 
 
@@ -72,9 +72,7 @@ def invalid_candidates_filtered(case, private, config, epsilon):
   candidates = dataclasses.replace(
     scored.candidates, edge_valid=scored.candidates.edge_valid & exist
   )
-  law = counterfactual.log_law(
-    scored._replace(candidates=candidates), epsilon, config
-  )
+  law = counterfactual.log_law(scored._replace(candidates=candidates), epsilon)
   return checks.release(candidates, scored.utility, law, config)
 
 
@@ -97,7 +95,7 @@ def base_measure_from_the_private_graph(case, private, config, epsilon):
   """The prior that may only be computed on the snapshot."""
   scored = checks.score(case, private, config)
   base = 4 * scored.utility / config.denominator
-  law = counterfactual.log_law(scored, epsilon, config, log_base_measure=base)
+  law = counterfactual.log_law(scored, epsilon, log_base_measure=base)
   return checks.release(scored.candidates, scored.utility, law, config)
 
 

@@ -23,6 +23,7 @@ from privjax.counterfactual.simulate import simulate_price_list
 from privjax.counterfactual.subgraph import evaluate_subgraph
 from privjax.counterfactual.targets import borderline_targets
 from privjax.counterfactual.targets import margins
+from privjax.counterfactual.targets import node_margins
 from privjax.counterfactual.targets import PROTOCOLS
 from privjax.counterfactual.targets import random_targets
 from privjax.counterfactual.targets import stratified_targets
@@ -54,6 +55,7 @@ __all__ = (
   'guarantee',
   'log_law',
   'margins',
+  'node_margins',
   'project',
   'public_only_candidate',
   'random_targets',

@@ -178,9 +178,6 @@ def prepare(
   second, second_valid = graph.padded_neighbors(slots, capacity.second)
   second_valid &= valid[:, None] & (second != target)
   nodes, node_valid = _endpoints(universe)
-  row = evaluation.target_row(features, target)[universe.features]
-  kernel = model.params['hidden']['kernel'][universe.features]
-  part = row[:, None] * np.asarray(kernel, np.float64)
   return FactoredInputs(
     slot_valid=valid,
     slot_degree=np.where(valid, graph.degree[slots] + 1.0, 1.0),
@@ -190,7 +187,7 @@ def prepare(
     node_z=z[nodes] * node_valid[:, None],
     target_degree=np.asarray(graph.degree[target] + 1.0),
     deleted=plan.deleted,
-    z_masked=z[target] - (~plan.keep).astype(np.float64) @ part,
+    z_masked=_masked_rows(model, features, universe, plan.keep),
     adjacent=_adjacent(second, second_valid, nodes, node_valid),
     **_incidence(universe, (slots, valid), (nodes, node_valid)),
   )
@@ -315,6 +312,25 @@ def _adjacent(second, second_valid, nodes, node_valid) -> np.ndarray:
   """Returns `[U, Q]`: whether the endpoint is among the slot's neighbors."""
   same = (second[..., None] == nodes) & second_valid[..., None]
   return same.any(axis=1) & node_valid
+
+
+def _masked_rows(model, features, universe, keep) -> np.ndarray:
+  """Returns `[B', H]`: the target's row of Z without the masked features.
+
+  A sum over what is kept: subtracting what is masked would leave roundings
+  where the exact value is 0, and so decide exact ties.
+  """
+  row = evaluation.target_row(features, universe.target)
+  kernel = np.asarray(model.params['hidden']['kernel'], np.float64)
+  valid = universe.feature_valid
+  dims = universe.features[valid]
+  part = row[dims, None] * kernel[dims]
+  row[dims] = 0
+  rest = np.flatnonzero(row)
+  total = np.tile(row[rest] @ kernel[rest], (len(keep), 1))
+  for kept, values in zip(keep[:, valid].T, part):
+    total += kept[:, None] * values
+  return total
 
 
 def _on_host(params: types.Params) -> types.Params:

@@ -5,6 +5,8 @@ and the model runs on the whole graph. Slow (seconds to minutes per target);
 the other evaluators are tested against it.
 """
 
+import functools
+
 import jax
 import numpy as np
 import scipy.sparse
@@ -42,7 +44,7 @@ def evaluate_full_graph(
   dense = np.asarray(features.toarray(), np.float64)
   row = dense[universe.target].copy()
   with jax.enable_x64(True):
-    forward = jax.jit(lambda g: model.apply_fn(model.params, g))
+    forward = functools.partial(_target_logits, model.apply_fn, model.params)
     logits = []
     for deleted in plan.deleted:
       edited = plan.graph
@@ -52,7 +54,12 @@ def evaluate_full_graph(
         dense[universe.target] = row
         dense[universe.target, universe.features[~kept]] = 0
         message_graph = graphs.to_message_graph(edited, dense)
-        logits.append(np.asarray(forward(message_graph)[universe.target]))
+        logits.append(np.asarray(forward(message_graph, universe.target)))
     shape = (len(plan.deleted), len(plan.keep), -1)
     decision = jax.jit(evaluation.decide)(np.reshape(logits, shape))
   return evaluation.finish(decision, plan, candidates)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _target_logits(apply_fn, params, graph, target):
+  return apply_fn(params, graph)[target]

@@ -3,7 +3,7 @@
   support   public objects                 -> CandidateSet
   score     private graph, support         -> ScoredSupport   (not for release)
   log_law   scored support, epsilon        -> log P over the support
-  guarantee config, epsilon                -> PrivacyGuarantee
+  guarantee epsilon                        -> PrivacyGuarantee
 
 The expensive step is `score`; every epsilon, weight and metric after it is a
 cheap pure function. Drawing one candidate from the law is the release.
@@ -85,11 +85,13 @@ class ScoredSupport(NamedTuple):
     candidates: the public support.
     evaluation: labels, flips and gaps on the private graph.
     utility: `[A, B]` int64, in units of 1 / config.denominator.
+    config: the public settings that it was scored with.
   """
 
   candidates: candidates_lib.CandidateSet
   evaluation: evaluation_lib.CandidateEvaluation
   utility: np.ndarray
+  config: PrivCFSConfig
 
 
 def support(
@@ -142,37 +144,50 @@ def score(
     features: `[N, F]` public features.
     candidates: from `support`, with the same config.
     config: public settings.
-    evaluator: any of the three evaluators.
+    evaluator: any of the three evaluators. The default pads to sizes that
+      depend on the private neighborhood: for experiments. A release fixes a
+      public `capacity`.
+
+  Raises:
+    ValueError: if the support was enumerated with other bounds than config's.
   """
+  bounds = (config.max_edges, config.max_features)
+  if (candidates.max_edges, candidates.max_features) != bounds:
+    raise ValueError(
+      f'candidates must be enumerated with the bounds {bounds} of config, got '
+      f'{(candidates.max_edges, candidates.max_features)}'
+    )
   evaluation = evaluator(
     model, graph, features, candidates, feature_masks=config.feature_masks
   )
   utility = utility_lib.candidate_utility(
     evaluation, candidates, config.utility
   )
-  return ScoredSupport(candidates, evaluation, utility)
+  return ScoredSupport(candidates, evaluation, utility, config)
 
 
 def log_law(
   scored: ScoredSupport,
   epsilon: int | str | fractions.Fraction,
-  config: PrivCFSConfig = PrivCFSConfig(),
   *,
   log_base_measure: np.ndarray | None = None,
 ) -> np.ndarray:
   """Returns `[A, B]` float64 log probabilities of the release.
 
   Args:
-    scored: from `score`, with the same config.
+    scored: from `score`; sensitivity and denominator are its config's.
     epsilon: exact privacy parameter > 0.
-    config: public settings.
     log_base_measure: `[A, B]`, public; `None` is uniform.
 
   Formal guarantees:
     One draw is `guarantee(epsilon)`: the support is public (`support` takes
     public inputs only) and the utility's sensitivity is
-    `config.sensitivity` (see `UtilityConfig.sensitivity_bound`).
+    `config.sensitivity` (see `UtilityConfig.sensitivity_bound`). Shapes and
+    compilation are covered only if `score` had an evaluator with a public
+    capacity, as `release.PrivateExplainer` does; its default follows the
+    private degree.
   """
+  config = scored.config
   return exponential.log_law(
     scored.utility,
     epsilon=epsilon,

@@ -5,15 +5,28 @@ public objects alone spends nothing; a mechanism has to beat it to be worth its
 budget.
 """
 
-import numpy as np
+from collections.abc import Callable
 
+import numpy as np
+import scipy.sparse
+
+from privjax import graphs
 from privjax.counterfactual import candidates as candidates_lib
 from privjax.counterfactual import evaluation as evaluation_lib
+from privjax.counterfactual import factored
+from privjax.models import node_model
 
 
 def public_only_candidate(
-  snapshot_evaluation: evaluation_lib.CandidateEvaluation,
+  model: node_model.NodeModel,
+  snapshot: graphs.Snapshot,
+  features: scipy.sparse.csr_array,
   candidates: candidates_lib.CandidateSet,
+  *,
+  feature_masks: evaluation_lib.FeatureMasks = 'effective',
+  evaluator: Callable[
+    ..., evaluation_lib.CandidateEvaluation
+  ] = factored.evaluate_factored,
 ) -> tuple[int, int]:
   """Returns the (a, b) of the best explanation *of the snapshot*.
 
@@ -22,13 +35,27 @@ def public_only_candidate(
   index. (0, 0) if the support holds nothing else.
 
   Args:
-    snapshot_evaluation: the support scored on the public snapshot.
+    model: the frozen, public classifier.
+    snapshot: the public graph.
+    features: `[N, F]` public features.
     candidates: the support.
+    feature_masks: 'effective' or 'inert'.
+    evaluator: any of the three evaluators.
+
+  Raises:
+    TypeError: if `snapshot` is not a `Snapshot`.
 
   Formal guarantees:
     Reads public inputs only: epsilon is 0.
   """
-  gap = np.where(candidates.valid, snapshot_evaluation.gap, np.inf)
+  if not isinstance(snapshot, graphs.Snapshot):
+    raise TypeError(
+      f'snapshot must be a Snapshot, got {type(snapshot).__name__}'
+    )
+  evaluation = evaluator(
+    model, snapshot, features, candidates, feature_masks=feature_masks
+  )
+  gap = np.where(candidates.valid, evaluation.gap, np.inf)
   gap[0, 0] = np.inf
   if not np.isfinite(gap).any():
     return 0, 0

@@ -9,7 +9,6 @@ and costs nothing.
 
 from collections.abc import Callable, Sequence
 import fractions
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +58,7 @@ def simulate_price_list(
   epsilons: Sequence[int | str | fractions.Fraction],
   config: privcfs.PrivCFSConfig = _DEFAULT,
   *,
-  rho_guess: str | fractions.Fraction = '1/2',
+  rho_guess: int | str | fractions.Fraction = '1/2',
   num_targets: int = 32,
   seed: int = 0,
   evaluator: Callable[
@@ -101,14 +100,19 @@ def simulate_price_list(
     candidates = privcfs.support(
       hidden, features, first_layer, stand_in, config
     )
-    score = functools.partial(privcfs.score, config=config, evaluator=evaluator)
-    scored = score(model, snapshot, features, candidates)
+    scored = privcfs.score(
+      model, snapshot, features, candidates, config, evaluator=evaluator
+    )
     free = public_only.public_only_candidate(
-      score(model, hidden, features, candidates).evaluation,
+      model,
+      hidden,
+      features,
       candidates,
+      feature_masks=config.feature_masks,
+      evaluator=evaluator,
     )
     flips = scored.evaluation.flips
-    laws = (privcfs.log_law(scored, epsilon, config) for epsilon in exact)
+    laws = (privcfs.log_law(scored, epsilon) for epsilon in exact)
     rates = [exponential.probabilities(law)[flips].sum() for law in laws]
     rows.append([(flips & candidates.valid).any(), flips[free], *rates])
   table = np.array(rows, np.float64)
@@ -131,11 +135,15 @@ def nearest_in_margin(
   *,
   num_targets: int,
 ) -> list[int]:
-  """Returns the nodes nearest to the target in snapshot margin; ties by id."""
-  graph = graphs.to_message_graph(snapshot.graph, features.toarray())
-  margin = targets.margins(model.apply_fn(model.params, graph))
+  """Returns the target, then the nodes nearest to it in snapshot margin.
+
+  Ties go to the lower id.
+  """
+  margin = targets.node_margins(model, snapshot.graph, features)
   _validate.integer(0, len(margin) - 1, target=target)
-  order = np.argsort(np.abs(margin - margin[target]), kind='stable')
+  distance = np.abs(margin - margin[target])
+  distance[target] = -1
+  order = np.argsort(distance, kind='stable')
   return [int(node) for node in order[:num_targets]]
 
 

@@ -27,7 +27,6 @@ def evaluate_subgraph(
   *,
   feature_masks: evaluation.FeatureMasks = 'effective',
   capacity: graphs.Capacity | None = None,
-  truncate: bool = False,
   batch_size: int = 64,
 ) -> evaluation.CandidateEvaluation:
   """Scores every candidate by a masked forward on the padded receptive field.
@@ -40,10 +39,10 @@ def evaluate_subgraph(
     features: `[N, F]` public features.
     candidates: the support.
     feature_masks: 'effective' or 'inert'.
-    capacity: public padded sizes of the field; `None` takes the exact, private
-      ones (experiments and tests only).
-    truncate: cuts a field that exceeds `capacity` instead of raising (see
-      `graphs.extract_receptive_field`); any score keeps the guarantee.
+    capacity: public padded sizes of the field. A field that exceeds them is cut
+      (see `graphs.extract_receptive_field`), since an error would tell its
+      size; any score keeps the guarantee. `None` takes the exact, private sizes
+      (experiments and tests only).
     batch_size: candidates per vmapped forward; bounds memory, which is about
       `8 * batch_size * nodes * F` bytes.
 
@@ -57,7 +56,7 @@ def evaluate_subgraph(
     candidates.universe.target,
     num_hops=model.num_hops,
     capacity=capacity,
-    truncate=truncate,
+    truncate=capacity is not None,
   )
   on_edge, on_node = _incidence(field, candidates.universe.pairs)
   with jax.enable_x64(True):

@@ -7,10 +7,13 @@ selection would be a release of its own.
 
 import jax
 import numpy as np
+import scipy.sparse
 
 from privjax import _validate
+from privjax import graphs
 from privjax import prng
 from privjax import types
+from privjax.models import node_model
 
 PROTOCOLS = ('random', 'stratified', 'borderline')
 
@@ -20,6 +23,24 @@ def margins(logits: types.Array) -> np.ndarray:
   with jax.enable_x64(True):
     probs = np.sort(jax.nn.softmax(np.asarray(logits, np.float64), axis=-1))
   return probs[..., -1] - probs[..., -2]
+
+
+def node_margins(
+  model: node_model.NodeModel,
+  graph: graphs.Graph,
+  features: scipy.sparse.csr_array,
+) -> np.ndarray:
+  """Returns `[N]` float64 margins of a whole-graph forward in float64.
+
+  Args:
+    model: the frozen classifier.
+    graph: the private graph (then: not for release) or a snapshot's.
+    features: `[N, F]` public features.
+  """
+  dense = features.toarray().astype(np.float64)
+  with jax.enable_x64(True):
+    forward = jax.jit(model.apply_fn)
+    return margins(forward(model.params, graphs.to_message_graph(graph, dense)))
 
 
 def random_targets(nodes: types.Array, *, count: int, seed: int) -> np.ndarray:
@@ -56,13 +77,11 @@ def stratified_targets(
   """
   nodes = np.sort(nodes)
   order = nodes[np.argsort(np.asarray(margin)[nodes], kind='stable')]
-  chosen = [
-    _first(
-      part[prng.permutation(len(part), seed, 'targets', 'quartile', index)],
-      per_quartile,
-    )
-    for index, part in enumerate(np.array_split(order, 4))
-  ]
+  chosen = []
+  for index, part in enumerate(np.array_split(order, 4)):
+    drawn = prng.permutation(len(part), seed, 'targets', 'quartile', index)
+    # By id within the quartile: a swap of near-ties changes no draw.
+    chosen.append(_first(np.sort(part)[drawn], per_quartile))
   return np.sort(np.concatenate(chosen))
 
 

@@ -34,6 +34,8 @@ from privjax.counterfactual import evaluation as evaluation_lib
 
 Fraction = fractions.Fraction
 
+_MAX_DENOMINATOR = 10**6
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UtilityConfig:
@@ -95,7 +97,13 @@ class UtilityConfig:
     parts = [self.w_flip, self.w_compact]
     parts.append(self.w_compact / (max_edges + max_features))
     parts += [self.w_plausible / named for named in range(1, max_edges + 1)]
-    return math.lcm(*(part.denominator for part in parts))
+    result = math.lcm(*(part.denominator for part in parts))
+    if result > _MAX_DENOMINATOR:
+      raise ValueError(
+        f'weights must be short decimals such as Fraction(7, 10): their common '
+        f'denominator must be at most {_MAX_DENOMINATOR}, got {result}'
+      )
+    return result
 
 
 def utility_levels(

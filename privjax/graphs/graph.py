@@ -79,6 +79,7 @@ class Graph:
     if not np.issubdtype(pairs.dtype, np.integer):
       raise ValueError(f'pairs must hold integer node ids, got {pairs.dtype}')
     _check_ids(self.num_nodes, pairs)
+    pairs = pairs.astype(np.int64)
     low, high = pairs.min(axis=-1), pairs.max(axis=-1)
     codes = low * self.num_nodes + high
     own = self._codes
@@ -188,7 +189,12 @@ def subgraph_of_edges(graph: Graph, edge_index: types.Array) -> Graph:
     ValueError: if an index repeats or is not in [0, M).
   """
   index = np.asarray(edge_index)
-  index = np.flatnonzero(index) if index.dtype == bool else index.astype(int)
+  if index.dtype == bool:
+    _validate.shape((graph.num_edges,), edge_index=index)
+    index = np.flatnonzero(index)
+  elif index.size and not np.issubdtype(index.dtype, np.integer):
+    raise ValueError(f'edge_index must be integers, got {index.dtype}')
+  index = index.astype(np.int64)
   inside = (index >= 0) & (index < graph.num_edges)
   if not inside.all() or len(np.unique(index)) < len(index):
     raise ValueError(

@@ -75,6 +75,8 @@ def extract_receptive_field(
   """
   _validate.integer(0, graph.num_nodes - 1, target=target)
   _validate.integer(0, num_hops=num_hops)
+  for size in capacity or ():
+    _validate.integer(0, capacity=size)
   most = capacity.num_nodes if capacity is not None and truncate else None
   node_ids = _ball(graph, target, num_hops, most)
   senders, receivers = _induced_edges(graph, node_ids)

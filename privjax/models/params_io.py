@@ -14,7 +14,7 @@ from privjax import types
 def save(path: pathlib.Path, params: types.Params) -> str:
   """Writes parameters as float arrays named 'layer/name'; returns the sha256.
 
-  The bytes depend on the arrays only, so equal parameters have equal digests.
+  The bytes depend on the arrays and on zlib's version only.
   """
   flat = traverse_util.flatten_dict(params, sep='/')
   arrays: dict[str, Any] = {k: np.asarray(flat[k]) for k in sorted(flat)}

@@ -95,7 +95,7 @@ def _names(candidates: counterfactual.CandidateSet) -> list[tuple]:
 def privjax_pipeline(case, private, config, epsilon) -> Release:
   """The library's release: public support, private score, exact law."""
   scored = score(case, private, config)
-  log_probs = counterfactual.log_law(scored, epsilon, config)
+  log_probs = counterfactual.log_law(scored, epsilon)
   return release(scored.candidates, scored.utility, log_probs, config)
 
 

@@ -27,7 +27,7 @@ def _fast(case, config, epsilon):
     evaluator=checks.evaluate_factored,
   )
   return counterfactual.release_metrics(
-    np.exp(counterfactual.log_law(scored, epsilon, config)),
+    np.exp(counterfactual.log_law(scored, epsilon)),
     scored.utility,
     scored.evaluation,
     candidates,
@@ -120,9 +120,11 @@ class DegenerateTest(parameterized.TestCase):
       runner_up_label=np.int32(1),
     )
     utility = counterfactual.candidate_utility(evaluation, candidates)
-    scored = counterfactual.ScoredSupport(candidates, evaluation, utility)
+    scored = counterfactual.ScoredSupport(
+      candidates, evaluation, utility, cases.CONFIG
+    )
     metrics = counterfactual.release_metrics(
-      np.exp(counterfactual.log_law(scored, 8, cases.CONFIG)),
+      np.exp(counterfactual.log_law(scored, 8)),
       utility,
       evaluation,
       candidates,
@@ -143,24 +145,41 @@ class DegenerateTest(parameterized.TestCase):
 
 
 class PublicOnlyTest(parameterized.TestCase):
-  def _evaluation(self, gap):
-    gap = np.asarray(gap, np.float64)
-    return counterfactual.CandidateEvaluation(
+  def _pick(self, gap, candidates):
+    evaluation = counterfactual.CandidateEvaluation(
       label=np.zeros(gap.shape, np.int32),
       flips=gap < 0,
       existing_edges=np.zeros(len(gap), np.int64),
       gap=gap,
       runner_up_label=np.int32(1),
     )
+    case = cases.random_case(0)
+    return counterfactual.public_only_candidate(
+      case.model,
+      case.snapshot,
+      case.features,
+      candidates,
+      evaluator=lambda *args, **kwargs: evaluation,
+    )
+
+  def test_refuses_a_private_graph(self):
+    case = cases.random_case(0)
+    with self.assertRaisesRegex(TypeError, 'must be a Snapshot'):
+      counterfactual.public_only_candidate(
+        case.model, case.private, case.features, case.support()
+      )
 
   def test_takes_the_smallest_gap_of_the_snapshot(self):
     for seed in range(5):
       case = cases.random_case(seed)
       candidates = case.support()
-      evaluation = checks.evaluate_factored(
-        case.model, case.snapshot, case.features, candidates
+      a, b = counterfactual.public_only_candidate(
+        case.model,
+        case.snapshot,
+        case.features,
+        candidates,
+        evaluator=checks.evaluate_factored,
       )
-      a, b = counterfactual.public_only_candidate(evaluation, candidates)
       disclosed = case._replace(
         private=cases.private_graph(case.snapshot.graph.pairs)
       )
@@ -186,18 +205,14 @@ class PublicOnlyTest(parameterized.TestCase):
     gap[~candidates.valid] = -5
     gap[0, 0] = -9
     gap[2, 1] = gap[2, 0] = gap[3, 0] = -1
-    pick = counterfactual.public_only_candidate(
-      self._evaluation(gap), candidates
-    )
+    pick = self._pick(gap, candidates)
     self.assertEqual(pick, (2, 0))
 
   def test_nothing_to_explain(self):
     case = checks.named_cases()['no edge at all']
     config = dataclasses.replace(cases.CONFIG, num_features=0)
     candidates = case.support(config)
-    pick = counterfactual.public_only_candidate(
-      self._evaluation(np.zeros(candidates.valid.shape)), candidates
-    )
+    pick = self._pick(np.zeros(candidates.valid.shape), candidates)
     self.assertEqual(pick, (0, 0))
 
 

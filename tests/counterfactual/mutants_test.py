@@ -85,7 +85,7 @@ class ExactnessMutantsTest(parameterized.TestCase):
     def pipeline(case, private, config, epsilon):
       evaluator = mutants.EXACTNESS[name]
       scored = checks.score(case, private, config, evaluator)
-      law = counterfactual.log_law(scored, epsilon, config)
+      law = counterfactual.log_law(scored, epsilon)
       return checks.release(scored.candidates, scored.utility, law, config)
 
     self.assertEqual(_dp_check(pipeline), [])

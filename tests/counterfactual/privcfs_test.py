@@ -98,7 +98,7 @@ class LawTest(parameterized.TestCase):
     utility = counterfactual.UtilityConfig(sensitivity=sensitivity)
     config = dataclasses.replace(cases.CONFIG, utility=utility)
     scored = _score(cases.random_case(0), config)
-    log_probs = counterfactual.log_law(scored, '2.5', config)
+    log_probs = counterfactual.log_law(scored, '2.5')
     valid = scored.candidates.valid
     values = [Fraction(int(u), 20) for u in scored.utility[valid]]
     bound = 1 if sensitivity == 'paper' else Fraction(19, 20)
@@ -112,8 +112,8 @@ class LawTest(parameterized.TestCase):
   def test_base_measure(self):
     scored = _score(cases.random_case(5))
     base = np.linspace(-3, 3, scored.utility.size).reshape(scored.utility.shape)
-    law = counterfactual.log_law(scored, 1, cases.CONFIG, log_base_measure=base)
-    uniform = counterfactual.log_law(scored, 1, cases.CONFIG)
+    law = counterfactual.log_law(scored, 1, log_base_measure=base)
+    uniform = counterfactual.log_law(scored, 1)
     valid = scored.candidates.valid
     change = law[valid] - uniform[valid]
     np.testing.assert_allclose(np.ptp(change - base[valid]), 0, atol=1e-12)
@@ -123,7 +123,7 @@ class LawTest(parameterized.TestCase):
   def test_bad_epsilon(self, epsilon):
     scored = _score(cases.random_case(0))
     with self.assertRaisesRegex(ValueError, 'epsilon must be a finite'):
-      counterfactual.log_law(scored, epsilon, cases.CONFIG)
+      counterfactual.log_law(scored, epsilon)
     with self.assertRaisesRegex(ValueError, 'epsilon must be a finite'):
       counterfactual.guarantee(epsilon)
 

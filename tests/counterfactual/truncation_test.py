@@ -75,7 +75,7 @@ class TruncationTest(parameterized.TestCase):
         config,
         evaluator=_EVALUATE,
       )
-      law = counterfactual.log_law(scored, epsilon, config)
+      law = counterfactual.log_law(scored, epsilon)
       return checks.release(scored.candidates, scored.utility, law, config)
 
     config = dataclasses.replace(

@@ -300,7 +300,7 @@ class PublicInputsTest(parameterized.TestCase):
         graph = graphs.toggle_pair(graph, pair)
       scored = checks.score(case, graphs.PrivateGraph(graph), config)
       digests.add(cases.digest(scored.candidates))
-      log_probs = counterfactual.log_law(scored, 1, config)
+      log_probs = counterfactual.log_law(scored, 1)
       supports.add(np.isfinite(log_probs).tobytes())
     self.assertLen(digests, 1)
     self.assertLen(supports, 1)
