@@ -93,8 +93,9 @@ def _columns(cells: list[str]) -> str:
 def _print_verdicts(verdicts: pd.DataFrame) -> None:
   print('\nPublished numbers beside measured ones (2 standard errors):')
   for arm, part in verdicts.groupby('feature_masks', sort=False):
-    reproduced = int((part['verdict'] == 'reproduced').sum())
-    print(f'\n{arm} feature masks: {reproduced} of {len(part)} reproduced')
+    counts = part['verdict'].value_counts()
+    said = ', '.join(f'{count} {verdict}' for verdict, count in counts.items())
+    print(f'\n{arm} feature masks, {len(part)} numbers: {said}')
     columns = [c for c in part.columns if c != 'feature_masks']
     print(
       part[columns].to_string(index=False, float_format=lambda x: f'{x:.4f}')

@@ -117,7 +117,6 @@ def compare(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _judge(quote: Quote, arm: str, cell: pd.DataFrame) -> dict:
   mean, error = _mean_and_error(cell, quote.field)
-  low, high = quote.low - 2 * error, quote.high + 2 * error
   same = quote.low == quote.high
   return {
     'source': quote.source,
@@ -130,26 +129,37 @@ def _judge(quote: Quote, arm: str, cell: pd.DataFrame) -> dict:
     'feature_masks': arm,
     'measured': mean,
     'standard_error': error,
-    'verdict': 'reproduced' if bool(low <= mean <= high) else 'not reproduced',
+    'verdict': _verdict(quote, mean, error),
   }
+
+
+def _verdict(quote: Quote, mean: float, error: float) -> str:
+  """Says whether the interval of two standard errors meets the quote.
+
+  'inconclusive' if two standard errors are more than half of the quoted value:
+  such an interval would meet nearly anything.
+  """
+  if 2 * error > quote.high / 2:
+    return 'inconclusive'
+  inside = quote.low - 2 * error <= mean <= quote.high + 2 * error
+  return 'reproduced' if inside else 'not reproduced'
 
 
 def _mean_and_error(cell: pd.DataFrame, field: str) -> tuple[float, float]:
   """Returns the pooled mean and its standard error (ratios: delta method)."""
-  count = len(cell)
   if field == 'retention':
     ceiling, valid = cell['ceiling'], cell['valid_cf_rate']
     if float(ceiling.sum()) == 0:
       return float('nan'), float('nan')
-    ratio = valid.sum() / ceiling.sum()
-    values = (valid - ratio * ceiling) / ceiling.mean()
-    return float(ratio), _standard_error(values, count)
-  by_seed = cell.groupby('seed')[field].mean()
-  error = max(
-    _standard_error(cell[field], count), _standard_error(by_seed, len(by_seed))
-  )
-  return float(cell[field].mean()), error
+    mean = valid.sum() / ceiling.sum()
+    values = (valid - mean * ceiling) / ceiling.mean()
+  else:
+    values = cell[field]
+    mean = values.mean()
+  by_seed = values.groupby(cell['seed']).mean()
+  return float(mean), max(_standard_error(values), _standard_error(by_seed))
 
 
-def _standard_error(values, count: int) -> float:
+def _standard_error(values: pd.Series) -> float:
+  count = len(values)
   return float(np.std(values, ddof=1) / count**0.5) if count > 1 else 0.0

@@ -13,6 +13,7 @@ MODULES = (
   'experiments.bench_evaluation',
   'experiments.bench_sampling',
   'experiments.cfs_frontier',
+  'experiments.release',
 )
 
 

@@ -19,8 +19,9 @@ def check_locality(
   """Compares receptive-field forwards with whole-graph forwards.
 
   For every node, in float64: the logits on its padded receptive field must
-  equal those on the whole graph, before and after its first edge is deleted
-  (by mask and degrees on the field, by surgery on the graph).
+  equal those on the whole graph, before and after an edge at the node, and one
+  a hop away, is deleted (by mask and degrees on the field, by surgery on the
+  graph).
 
   Args:
     model: the model to check, its parameters float64 or exact in float64.
@@ -33,6 +34,8 @@ def check_locality(
   Raises:
     ValueError: naming the first node and the contract clause that fails.
   """
+  if not len(nodes):
+    raise ValueError('nodes must not be empty')
   features = scipy.sparse.csr_array(features, dtype=np.float64)
   with jax.enable_x64(True):
     whole = _whole(model, graph, features)
@@ -45,8 +48,7 @@ def check_locality(
         tolerance,
         'logits must depend on num_hops and nodes["degree"] only',
       )
-      if graph.degree[node]:
-        pair = (node, int(graph.neighbors(node)[0]))
+      for pair in _nearby_pairs(graph, node):
         edited = _whole(model, graphs.toggle_pair(graph, pair), features)[node]
         _compare(
           _on_field(model, field, features, pair),
@@ -55,6 +57,16 @@ def check_locality(
           tolerance,
           'an edge must act only through edges["mask"] and nodes["degree"]',
         )
+
+
+def _nearby_pairs(graph, node) -> list[tuple[int, int]]:
+  """Returns an edge at the node and one a hop away, if there are any."""
+  pairs = [(node, int(u)) for u in graph.neighbors(node)[:1]]
+  for u in graph.neighbors(node):
+    beyond = [int(w) for w in graph.neighbors(u) if w != node]
+    if beyond:
+      return [*pairs, (int(u), beyond[0])]
+  return pairs
 
 
 def _padded_field(graph, node, num_hops) -> graphs.ReceptiveField:

@@ -218,8 +218,8 @@ class CompareTest(parameterized.TestCase):
     self.assertEqual(line['verdict'], 'not reproduced')
 
   def test_a_quote_over_both_data_sets_pools_their_targets(self):
-    cora = _rows(dict(margin=0.002), dict(margin=0.004))
-    citeseer = _rows(dict(margin=0.010), dict(margin=0.016), dataset='citeseer')
+    cora = _rows(dict(margin=0.0075), dict(margin=0.0085))
+    citeseer = _rows(dict(margin=0.007), dict(margin=0.009), dataset='citeseer')
     line = self.verdict(
       cora + citeseer, 'margin', dataset='cora+citeseer', rho='0.5'
     )
@@ -228,6 +228,11 @@ class CompareTest(parameterized.TestCase):
     # One of the two alone does not answer the quote.
     table = paper_values.compare(pd.DataFrame(cora))
     self.assertNotIn('margin', set(table['field']))
+
+  def test_a_wide_interval_says_nothing(self):
+    rows = _rows(dict(valid_cf_rate=0.0), dict(valid_cf_rate=1.0))
+    line = self.verdict(rows, 'valid_cf_rate')
+    self.assertEqual(line['verdict'], 'inconclusive')
 
   def test_arms_are_judged_apart(self):
     rows = _rows(dict(valid_cf_rate=0.484)) + _rows(

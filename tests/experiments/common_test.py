@@ -57,7 +57,7 @@ class ExecuteTest(parameterized.TestCase):
     )
 
   def test_first_run(self):
-    outcome = self.execute('--data_dir=somewhere')
+    outcome = self.execute(f'--data_dir={self.out.parent}')
     self.assertEqual(outcome.code, 0)
     table = [json.dumps(row) for row in EXPECTED]
     self.assertEqual(outcome.out.splitlines()[: len(table)], table)
@@ -92,10 +92,28 @@ class ExecuteTest(parameterized.TestCase):
       seen.append((config, name, data_dir))
       return harness.fake_rows(name)
 
-    self.execute('--data_dir=somewhere', run_unit=run_unit)
-    self.assertEqual(
-      seen, [(CONFIG, unit, 'somewhere') for unit in CONFIG.units]
-    )
+    folder = str(self.out.parent)
+    self.execute(f'--data_dir={folder}', run_unit=run_unit)
+    self.assertEqual(seen, [(CONFIG, unit, folder) for unit in CONFIG.units])
+
+  def test_a_missing_data_dir_is_bad_usage(self):
+    outcome = self.execute('--data_dir=/no/such/folder')
+    self.assertEqual(outcome.code, 2)
+    self.assertIn('data_dir must be a folder, got /no/such/folder', outcome.err)
+    self.assertFalse(self.out.exists() and list(self.out.iterdir()))
+
+  def test_changed_rows_of_a_finished_run_are_refused(self):
+    self.execute()
+    path = harness.only(self.out, 'rows.jsonl')
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0] = {
+      name: value + 1 if type(value) in (int, float) else value
+      for name, value in rows[0].items()
+    }
+    path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+    outcome = self.execute()
+    self.assertEqual(outcome.code, 1)
+    self.assertIn('is damaged', outcome.err)
 
   @parameterized.parameters(*CONFIG.units)
   def test_interrupted_run_resumes(self, unit):
