@@ -1,13 +1,17 @@
 """Tests that what the README tells readers to type exists and runs."""
 
+import contextlib
 import importlib
+import io
 import pathlib
 import re
 import shlex
+import tempfile
 
 from absl.testing import parameterized
 
 from experiments import _common
+from privjax.release import verify_certificate
 from tests.experiments import harness
 
 _README = pathlib.Path(__file__).resolve().parents[2] / 'README.md'
@@ -81,8 +85,15 @@ class ReadmeTest(parameterized.TestCase):
     self.assertEqual(_problems(command), problems)
 
   def test_python_blocks_run(self):
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.enter_context(contextlib.chdir(folder))
     namespace = {'__name__': 'readme'}
     blocks = _blocks('python')
     self.assertNotEmpty(blocks)
     for block in blocks:
       exec(compile(block, str(_README), 'exec'), namespace)
+    # The certificate that the reader is left with holds.
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+      code = verify_certificate.main(['certificate.json', 'public.npz'])
+    self.assertEqual(code, 0, printed.getvalue())
+    self.assertIn('<html', pathlib.Path('card.html').read_text())
