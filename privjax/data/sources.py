@@ -187,4 +187,101 @@ PLANETOID = Source(
   },
 )
 
-SOURCES = (PLANETOID,)
+_COMPAS_VERSION = 'bafff5da3f2e45eca6c2d5055faad269defd135a'
+_MAMMOGRAPHIC_VERSION = 'd6fbf0ee344aa5dc734dd396af6ebf8f02babd25'
+_LENDING_VERSION = '3c0a5d1'
+_NLSY97_VERSION = '8eeaaad1a107c67add53f79ad735c20ce9c8038c'
+_NLSY97_ARRESTS_VERSION = '3c8e4bc78b1a27f09cd7611f4c73dce447e88499'
+
+COMPAS = Source(
+  name='compas',
+  version=_COMPAS_VERSION,
+  license='none stated',
+  citation=(
+    'Angwin, Larson, Mattu and Kirchner (2016), Machine bias, ProPublica'
+  ),
+  files={
+    'compas-scores-two-years.csv': SourceFile(
+      urls=(
+        f'{_RAW}propublica/compas-analysis/{_COMPAS_VERSION}/'
+        'compas-scores-two-years.csv',
+      ),
+      sha256=(
+        'c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d',
+        # Without names, birth dates and case numbers.
+        '3bbc3288b268942fe3166bb6bfc0b6dbde3f31ed839ea636fffa1a6457d2c9f4',
+      ),
+    )
+  },
+)
+
+MAMMOGRAPHIC = Source(
+  name='mammographic',
+  version=_MAMMOGRAPHIC_VERSION,
+  license='CC-BY-4.0',
+  citation=(
+    'Elter, Schulz-Wendtland and Wittenberg (2007), The prediction of breast '
+    'cancer biopsy outcomes using two CAD approaches that both emphasize an '
+    'intelligible decision process, Medical Physics 34(11)'
+  ),
+  files={
+    'mammographic_masses.data': SourceFile(
+      urls=(
+        f'{_RAW}jehiltz01/KDD_Group4_Project/{_MAMMOGRAPHIC_VERSION}/'
+        'mammographic_masses.data',
+        'https://archive.ics.uci.edu/ml/machine-learning-databases/'
+        'mammographic-masses/mammographic_masses.data',
+      ),
+      sha256=(
+        '2ed8bb60a517f631256d218a4885c56ef196d41023c63307ab40d69985be3b4a',
+      ),
+    )
+  },
+)
+
+LENDING = Source(
+  name='lending',
+  version=_LENDING_VERSION,
+  license='none stated',
+  citation='Lending Club, loan data 2007-2010 with FICO score at origination',
+  files={
+    'loan_data.csv': SourceFile(
+      urls=(
+        f'{_RAW}AndjelaStojanovic02/loan-credit-risk-classification-ml/'
+        f'{_LENDING_VERSION}/loan_data.csv',
+      ),
+      sha256=(
+        '1471c1bdc5ce3b48cfacb44a824d4739c252493196e7e1874668c6139c248af0',
+      ),
+    )
+  },
+)
+
+NLSY97 = Source(
+  name='nlsy97',
+  version=f'{_NLSY97_VERSION} and {_NLSY97_ARRESTS_VERSION}',
+  license='US government, public use; MIT (arrests_by_month.csv)',
+  citation=(
+    'Bureau of Labor Statistics, U.S. Department of Labor, National '
+    'Longitudinal Survey of Youth 1997 cohort'
+  ),
+  files={
+    'nlsy97.csv': SourceFile(
+      urls=(f'{_RAW}anandavii/pda/{_NLSY97_VERSION}/nlsy97.csv',),
+      sha256=(
+        'e1649361f1ba22a2472eb9976d5f60501f2671f9c0284034bb6cba7294ac27d3',
+      ),
+    ),
+    'arrests_by_month.csv': SourceFile(
+      urls=(
+        f'{_RAW}nateybear/causal-inference-2022/{_NLSY97_ARRESTS_VERSION}/'
+        'data/NLSY97.csv',
+      ),
+      sha256=(
+        '00c6fc9061edb5ec0fb9ee4682b739cfdb211c63831b13a81c16f5d06ff6088d',
+      ),
+    ),
+  },
+)
+
+SOURCES = (PLANETOID, COMPAS, MAMMOGRAPHIC, LENDING, NLSY97)

@@ -30,6 +30,6 @@ class LoadTest(parameterized.TestCase):
       data.load(name)
 
   def test_public_names_are_sorted_and_exist(self):
-    self.assertEqual(data.__all__, sorted(data.__all__))
+    self.assertEqual(list(data.__all__), sorted(data.__all__))
     for name in data.__all__:
       self.assertTrue(hasattr(data, name), name)

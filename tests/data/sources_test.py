@@ -143,6 +143,16 @@ class LocateTest(parameterized.TestCase):
       sources.locate(_SOURCE, 'b.txt')
 
 
+def _urls(lines, filename):
+  """Reads mirrors, to which the name is appended, and `address name` lines."""
+  pairs = [line.split() for line in lines]
+  return tuple(
+    pair[0] if pair[1:] else pair[0] + filename
+    for pair in pairs
+    if pair[1:] in ([], [filename])
+  )
+
+
 class SourcesTest(parameterized.TestCase):
   @parameterized.named_parameters((s.name, s) for s in sources.SOURCES)
   def test_metadata_agrees(self, source):
@@ -162,7 +172,7 @@ class SourcesTest(parameterized.TestCase):
       [f'{h} {name}' for name, f in source.files.items() for h in f.sha256],
     )
     for name, file in source.files.items():
-      self.assertEqual(tuple(u + name for u in metadata['url']), file.urls)
+      self.assertEqual(_urls(metadata['url'], name), file.urls)
 
   @parameterized.named_parameters((s.name, s) for s in sources.SOURCES)
   def test_records_are_whole(self, source):
