@@ -147,8 +147,9 @@ def evaluate_factored(
     projected=projected,
   )
   with jax.enable_x64(dtype == np.float64):
-    cast = lambda x: np.asarray(x, dtype if x.dtype.kind == 'f' else x.dtype)
-    inputs, params = jax.tree.map(cast, (inputs, _on_host(model.params)))
+    cast = lambda x: x.astype(dtype, copy=False) if x.dtype.kind == 'f' else x
+    inputs = FactoredInputs(*map(cast, inputs))
+    params = jax.tree.map(cast, _on_host(model.params))
     decision = _decide_all(params, inputs, chunk_size=chunk_size)
     return evaluation.finish(decision, plan, candidates)
 
@@ -293,7 +294,8 @@ def _endpoints(universe) -> tuple[np.ndarray, np.ndarray]:
   nodes = np.unique(universe.pairs[universe.pair_valid])
   nodes = nodes[nodes != universe.target]
   size = 2 * len(universe.pairs)
-  padded = np.pad(nodes, (0, size - len(nodes))).astype(np.int64)
+  padded = np.zeros(size, np.int64)
+  padded[: len(nodes)] = nodes
   return padded, np.arange(size) < len(nodes)
 
 

@@ -142,5 +142,6 @@ def _fill(dims, features, target, num_features) -> np.ndarray:
 
 
 def _pad(rows: np.ndarray, size: int, value: int) -> np.ndarray:
-  width = [(0, size - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-  return np.pad(rows, width, constant_values=value)
+  padded = np.full((size, *rows.shape[1:]), value, np.int64)
+  padded[: len(rows)] = rows
+  return padded
