@@ -332,13 +332,12 @@ EXPERIMENT = experiment_lib.Experiment(
 def _config() -> Config:
   chosen: dict[str, Any] = dict(datasets=tuple(_common.DATASETS.value))
   seeds = _common.int_list(_common.SEEDS.value, 'seeds')
+  first = seeds[0]
   if _common.SMOKE.value:
     chosen |= dict(num_rounds=2, num_sampled=4, max_targets=20)
-  if seeds == (0, 1, 2):  # The shared default.
-    seeds = (0,)
-  if len(seeds) > 1:
+  if _common.SEEDS.present and len(seeds) > 1:
     raise ValueError(f'seeds must be one seed for this benchmark, got {seeds}')
-  return Config(seed=seeds[0], **chosen)
+  return Config(seed=first, **chosen)
 
 
 def main() -> int:
