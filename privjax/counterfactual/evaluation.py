@@ -63,21 +63,34 @@ def decide(logits: types.Array) -> Decision:
   not raise, and any score in range keeps the guarantee.
   """
   logits = jnp.asarray(logits)
-  num_classes = logits.shape[-1]
-  finite = jnp.isfinite(logits).all(axis=-1)
-  logits = jnp.where(finite[..., None], logits, 0)
-  label = jnp.argmax(logits, axis=-1).astype(jnp.int32)
-  original = label[0, 0]
-  is_original = jnp.arange(num_classes) == original
-  best_other = jnp.where(is_original[None, None], -jnp.inf, logits).max(axis=-1)
-  gap = jnp.take(logits, original, axis=-1) - best_other
+  classes = jnp.arange(logits.shape[-1], dtype=jnp.int32)
+  top = logits.max(axis=-1)
+  finite = jnp.isfinite(top) & jnp.isfinite(logits.min(axis=-1))
+  empty = jnp.where(finite[0, 0], logits[0, 0], 0)
+  original = _lowest_class(empty, empty.max(), classes)
+  is_original = classes == original
+  others = jnp.where(is_original, -jnp.inf, empty)
+  label = _lowest_class(logits, top, classes)
+  gap = _gap(logits, is_original[None, None])
   keep = finite & finite[0, 0]
-  others = jnp.where(is_original, -jnp.inf, logits[0, 0])
   return Decision(
     label=jnp.where(keep, label, original),
     gap=jnp.where(keep, gap, jnp.where(finite[0, 0], gap[0, 0], 0)),
-    runner_up_label=jnp.argmax(others).astype(jnp.int32),
+    runner_up_label=_lowest_class(others, others.max(), classes),
   )
+
+
+def _lowest_class(logits, top, classes):
+  """Returns the first class whose logit is `top`; cheaper than an argmax."""
+  is_top = logits == jnp.expand_dims(top, -1)
+  classes = jnp.expand_dims(classes, range(logits.ndim - 1))
+  return jnp.where(is_top, classes, classes.size).min(axis=-1)
+
+
+def _gap(logits, is_original):
+  """Returns the original label's logit minus the best other."""
+  best_other = jnp.where(is_original, -jnp.inf, logits).max(axis=-1)
+  return jnp.where(is_original, logits, 0).sum(axis=-1) - best_other
 
 
 class Plan(NamedTuple):
