@@ -1,0 +1,180 @@
+"""scikit-learn estimators: a thin shell around `objective.fit`.
+
+>>> import numpy as np
+>>> features, labels = np.array([[1.0], [-1.0], [0.5]]), np.array([1, 0, 1])
+>>> estimator = PrivateLogisticRegression(
+...   epsilon=2, row_norm=1.0, classes=(0, 1), regularization=0.1
+... )
+>>> estimator.fit(features, labels).guarantee_.unit
+'row'
+
+What scikit-learn's own linear models read off the data must be declared here:
+the classes and the norm bound of a row. `cross_val_score` and grid searches fit
+many times, and each fit costs its epsilon: training folds overlap, so k folds
+cost up to k epsilon together, and scores on private rows are not private.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn import base
+from sklearn.utils import validation
+
+from privjax import _validate
+from privjax import prng
+from privjax.erm import config as config_lib
+from privjax.erm import losses
+from privjax.erm import model as model_lib
+from privjax.erm import objective
+
+
+class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
+  """What the two estimators share."""
+
+  def __init__(
+    self,
+    *,
+    epsilon: Any = 1,
+    regularization: Any = 1e-2,
+    row_norm: Any = None,
+    classes: Any = None,
+    intercept: Any = None,
+    excess: Any = 'raise',
+    calibration: Any = 'tight',
+    mode: Any = 'exact-argmin',
+    random_state: int | None = None,
+  ):
+    self.epsilon = epsilon
+    self.regularization = regularization
+    self.row_norm = row_norm
+    self.classes = classes
+    self.intercept = intercept
+    self.excess = excess
+    self.calibration = calibration
+    self.mode = mode
+    self.random_state = random_state
+
+  def _loss(self) -> losses.Loss:
+    raise NotImplementedError
+
+  def fit(self, X, y):
+    """Fits the model to private rows; see `objective.fit`."""
+    if self.classes is None:
+      raise ValueError(
+        'classes must be declared, as (negative label, positive label): '
+        'reading them off y would depend on private labels'
+      )
+    config = config_lib.ErmConfig(
+      loss=self._loss(),
+      regularization=self.regularization,
+      row_norm=self.row_norm,
+      classes=tuple(self.classes),
+      intercept=self.intercept,
+      excess=self.excess,
+    )
+    X, y = validation.check_X_y(X, y, dtype='float64')
+    self.model_ = objective.fit(
+      X,
+      y,
+      config=config,
+      epsilon=self.epsilon,
+      calibration=self.calibration,
+      mode=self.mode,
+      key=self._key(),
+    )
+    self.classes_ = np.asarray(config.classes)
+    self.coef_ = self.model_.weights[None, :]
+    self.intercept_ = np.array([self.model_.intercept])
+    self.n_features_in_ = X.shape[1]
+    self.guarantee_ = self.model_.guarantee
+    self.certified_ = self.model_.certified
+    return self
+
+  def _key(self):
+    if self.random_state is None:
+      return None
+    _validate.seed(random_state=self.random_state)
+    return prng.stream(prng.key(self.random_state), 'estimator')
+
+  def _checked(self, X) -> tuple[model_lib.LinearModel, np.ndarray]:
+    validation.check_is_fitted(self, 'model_')
+    return self.model_, validation.check_array(X, dtype='float64')
+
+  def decision_function(self, X) -> np.ndarray:
+    """Returns `[n]` scores; positive means classes[1]."""
+    return model_lib.decision_function(*self._checked(X))
+
+  def predict(self, X) -> np.ndarray:
+    """Returns `[n]` labels."""
+    return model_lib.predict(*self._checked(X))
+
+
+class PrivateLogisticRegression(_PrivateLinearClassifier):
+  """Logistic regression by objective perturbation.
+
+  Args:
+    epsilon: exact cost of one `fit` (an int, a Fraction or a string; a float is
+      read by its decimal form); `None` fits without noise and without claim.
+    regularization: Lambda > 0, for rows scaled to unit norm.
+    row_norm: declared bound on the norm of every row; required, public.
+    classes: (negative label, positive label); required, public.
+    intercept: value of a constant column, penalized like the others, or `None`.
+    excess: 'raise' or 'clip' for rows longer than row_norm.
+    calibration: 'tight' or 'paper'.
+    mode: 'exact-argmin' or 'certified-inexact'.
+    random_state: a seed in [0, 2^32) for a replay, which repeats its noise in
+      *every* fit and is never certified; `None` reads the operating system.
+
+  Attributes: `coef_`, `intercept_`, `classes_`, `n_features_in_` as in
+  scikit-learn; `guarantee_`, `certified_` and `model_` as in `LinearModel`.
+
+  Formal guarantees: those of `objective.fit`, per call of `fit`, if every
+  argument was chosen without looking at the private rows.
+  """
+
+  def _loss(self) -> losses.Loss:
+    return losses.LOGISTIC
+
+  def predict_proba(self, X) -> np.ndarray:
+    """Returns `[n, 2]` probabilities of the two classes."""
+    return model_lib.probabilities(*self._checked(X))
+
+
+class PrivateSVM(_PrivateLinearClassifier):
+  """A linear SVM with a smoothed hinge, by objective perturbation.
+
+  Args, attributes and formal guarantees are those of
+  `PrivateLogisticRegression`, with one more argument,
+
+    smoothing: h > 0, half the width of the hinge's smoothed kink.
+  """
+
+  def __init__(
+    self,
+    *,
+    epsilon: Any = 1,
+    regularization: Any = 1e-2,
+    row_norm: Any = None,
+    classes: Any = None,
+    intercept: Any = None,
+    excess: Any = 'raise',
+    calibration: Any = 'tight',
+    mode: Any = 'exact-argmin',
+    random_state: int | None = None,
+    smoothing: float = 0.5,
+  ):
+    super().__init__(
+      epsilon=epsilon,
+      regularization=regularization,
+      row_norm=row_norm,
+      classes=classes,
+      intercept=intercept,
+      excess=excess,
+      calibration=calibration,
+      mode=mode,
+      random_state=random_state,
+    )
+    self.smoothing = smoothing
+
+  def _loss(self) -> losses.Loss:
+    return losses.huber_hinge(self.smoothing)

@@ -1,0 +1,100 @@
+"""The solver against SciPy, and against itself on other shapes."""
+
+import functools
+
+from absl.testing import parameterized
+import jax
+import numpy as np
+
+from privjax import erm
+from privjax import prng
+from tests.erm import cases
+from tests.oracles import erm as oracle
+
+
+def _problem(num_rows=40):
+  features, labels = cases.table(num_rows)
+  signs = 2.0 * labels - 1
+  return features, signs, features * signs[:, None]
+
+
+@functools.partial(jax.jit, static_argnames=('loss', 'max_steps'))
+def _minimize(*args, **kwargs):
+  return erm.solver.minimize(*args, **kwargs)
+
+
+class SolverTest(parameterized.TestCase):
+  @parameterized.product(
+    named=cases.LOSSES, penalty=(1.0, 1e-2, 1e-4), linear=(0.0, 0.05, 20.0)
+  )
+  def test_optimum_to_1e_8(self, named, penalty, linear):
+    name, loss = named
+    features, signs, rows = _problem()
+    term = linear * np.array([1.0, -2.0, 0.5, 1.0])
+    penalties = penalty * np.array([1.0, 2.0, 1.0, 3.0])
+    fit = _minimize(rows, np.ones(40), term, penalties, loss=loss)
+    _, gradient, _ = oracle.objective(
+      name, features, signs, np.asarray(fit.weights), penalties, term
+    )
+    # What J mu-strong convexity makes of it is the distance.
+    distance = np.linalg.norm(gradient) / penalty
+    self.assertLess(distance, 1e-8 * (1 + np.linalg.norm(fit.weights)))
+    self.assertLess(fit.residual, 1e-12 * (1 + 100 * linear))
+
+  @parameterized.named_parameters(*cases.LOSSES)
+  def test_scipy_finds_the_same_weights(self, loss):
+    features, signs, rows = _problem()
+    penalty = np.full(4, 1e-3)
+    fit = _minimize(rows, np.ones(40), np.zeros(4), penalty, loss=loss)
+    expected = oracle.minimize(loss.name, features, signs, penalty)
+    np.testing.assert_allclose(fit.weights, expected, rtol=0, atol=1e-8)
+
+  def test_row_weights_select_and_repeat(self):
+    _, _, rows = _problem()
+    counts = np.arange(40) % 3
+    solve = functools.partial(_minimize, loss=cases.HINGE)
+    rest = (np.full(4, 0.1), np.full(4, 0.01))
+    weighted = solve(rows, counts.astype(float), *rest)
+    repeated = np.repeat(rows, counts, axis=0)
+    plain = solve(repeated, np.ones(len(repeated)), *rest)
+    np.testing.assert_allclose(weighted.weights, plain.weights, atol=1e-12)
+
+  def test_a_batch_is_its_members(self):
+    _, _, rows = _problem()
+    linear = prng.generator(0, 'linear').normal(size=(5, 4))
+    penalty = np.linspace(0.01, 0.1, 20).reshape(5, 4)
+    one = lambda b, p: erm.solver.minimize(
+      rows, np.ones(40), b, p, loss=cases.LOGISTIC
+    )
+    batch = jax.jit(jax.vmap(one))(linear, penalty)
+    for i in range(5):
+      single = _minimize(
+        rows, np.ones(40), linear[i], penalty[i], loss=cases.LOGISTIC
+      )
+      np.testing.assert_allclose(
+        batch.weights[i], single.weights, rtol=1e-12, atol=1e-12
+      )
+      self.assertEqual(batch.num_steps[i], single.num_steps)
+
+  def test_the_residual_is_reported_when_steps_run_out(self):
+    features, signs, rows = _problem()
+    penalty, linear = np.full(4, 1e-6), np.full(4, 0.3)
+    fit = _minimize(
+      rows, np.ones(40), linear, penalty, loss=cases.LOGISTIC, max_steps=2
+    )
+    _, gradient, _ = oracle.objective(
+      'logistic', features, signs, np.asarray(fit.weights), penalty, linear
+    )
+    self.assertGreater(fit.residual, 1e-3)
+    np.testing.assert_allclose(fit.residual, np.linalg.norm(gradient))
+
+  def test_less_than_64_bits_is_refused(self):
+    _, _, rows = _problem()
+    with jax.enable_x64(False), self.assertRaisesRegex(TypeError, 'float64'):
+      erm.solver.minimize(
+        rows.astype(np.float32),
+        np.ones(40, np.float32),
+        np.zeros(4, np.float32),
+        np.ones(4, np.float32),
+        loss=cases.LOGISTIC,
+      )
