@@ -27,10 +27,11 @@ def _report(subject):
 
 class SubjectsTest(parameterized.TestCase):
   @parameterized.product(
-    name=sorted(mutants_erm.SUBJECTS), named=cases.LOSSES, rule=_RULES
+    name=sorted(mutants_erm.SUBJECTS),
+    case=((cases.LOGISTIC, 'paper'), (cases.HINGE, 'tight')),
   )
-  def test_is_caught(self, name, named, rule):
-    report = _report(mutants_erm.SUBJECTS[name](named[1], rule))
+  def test_is_caught(self, name, case):
+    report = _report(mutants_erm.SUBJECTS[name](*case))
     self.assertIn(_CHARGES[name], report.violations)
 
   @parameterized.product(
