@@ -33,7 +33,7 @@ OVERWRITE = flags.DEFINE_bool(
 
 _CHUNK_SIZE = flags.DEFINE_integer(
   'chunk_size',
-  128,
+  10,
   'Edge subsets that are scored at once: bounds memory, changes no decision.',
   lower_bound=1,
 )

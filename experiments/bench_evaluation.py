@@ -115,7 +115,7 @@ def _floor_and_evaluation(config, world, candidates, dtype):
       for name, form in _FORMS.items()
     }
     timed['evaluation: jitted stage'] = lambda: score(
-      params, inputs, chunk_size=128
+      params, inputs, chunk_size=factored.CHUNK_SIZE
     )
     timed['evaluation: whole call'] = whole
     seconds = _alternate(timed, config.num_rounds)
@@ -191,12 +191,15 @@ _FORMS = {
 def _alternate(
   timed: dict[str, Callable[[], Any]], num_rounds: int
 ) -> dict[str, list[float]]:
-  """Returns seconds per call: each once per round, after a warm-up."""
+  """Returns seconds per call, each once per round.
+
+  Warm: an untimed call comes before each, so that no function pays for what
+  the one before it left in the caches.
+  """
   seconds: dict[str, list[float]] = {name: [] for name in timed}
-  for function in timed.values():
-    jax.block_until_ready(function())
   for _ in range(num_rounds):
     for name, function in timed.items():
+      jax.block_until_ready(function())
       start = time.perf_counter()
       jax.block_until_ready(function())
       seconds[name].append(time.perf_counter() - start)

@@ -13,6 +13,7 @@ mechanism's draw is.
 
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
@@ -25,6 +26,7 @@ from privjax.counterfactual import candidates as candidates_lib
 FEATURE_MASKS = ('effective', 'inert')
 FeatureMasks = Literal['effective', 'inert']
 _FEW_PAIRS = 4
+_MOST_UNROLLED = 16
 
 
 class CandidateEvaluation(NamedTuple):
@@ -62,35 +64,57 @@ def decide(logits: types.Array) -> Decision:
   the empty candidate (0 if that one is not finite either): private values must
   not raise, and any score in range keeps the guarantee.
   """
-  logits = jnp.asarray(logits)
-  classes = jnp.arange(logits.shape[-1], dtype=jnp.int32)
-  top = logits.max(axis=-1)
-  finite = jnp.isfinite(top) & jnp.isfinite(logits.min(axis=-1))
-  empty = jnp.where(finite[0, 0], logits[0, 0], 0)
-  original = _lowest_class(empty, empty.max(), classes)
-  is_original = classes == original
-  others = jnp.where(is_original, -jnp.inf, empty)
-  label = _lowest_class(logits, top, classes)
-  gap = _gap(logits, is_original[None, None])
+  by_class = jnp.moveaxis(jnp.asarray(logits), -1, 0)
+  classes = jnp.arange(len(by_class), dtype=jnp.int32)
+  empty = by_class[:, 0, 0]
+  empty = jnp.where(jnp.isfinite(empty).all(), empty, 0)
+  original = jnp.argmax(empty).astype(jnp.int32)
+  others = jnp.where(classes == original, -jnp.inf, empty)
+  ranked = _rank(by_class, classes, original)
+  finite = jnp.isfinite(ranked.top) & jnp.isfinite(ranked.low)
   keep = finite & finite[0, 0]
+  gap = ranked.own - ranked.best_other
   return Decision(
-    label=jnp.where(keep, label, original),
+    label=jnp.where(keep, ranked.label, original),
     gap=jnp.where(keep, gap, jnp.where(finite[0, 0], gap[0, 0], 0)),
-    runner_up_label=_lowest_class(others, others.max(), classes),
+    runner_up_label=jnp.argmax(others).astype(jnp.int32),
   )
 
 
-def _lowest_class(logits, top, classes):
-  """Returns the first class whose logit is `top`; cheaper than an argmax."""
-  is_top = logits == jnp.expand_dims(top, -1)
-  classes = jnp.expand_dims(classes, range(logits.ndim - 1))
-  return jnp.where(is_top, classes, classes.size).min(axis=-1)
+class _Ranked(NamedTuple):
+  """What `decide` asks of the logits of each candidate, each `[A, B]`."""
+
+  label: types.Array
+  top: types.Array
+  low: types.Array
+  own: types.Array
+  best_other: types.Array
 
 
-def _gap(logits, is_original):
-  """Returns the original label's logit minus the best other."""
-  best_other = jnp.where(is_original, -jnp.inf, logits).max(axis=-1)
-  return jnp.where(is_original, logits, 0).sum(axis=-1) - best_other
+def _rank(by_class, classes, original) -> _Ranked:
+  """Compares classes one after the other: the last axis is too short to."""
+
+  def add(ranked: _Ranked, item):
+    label, logit = item
+    other = jnp.maximum(ranked.best_other, logit)
+    return _Ranked(
+      label=jnp.where(logit > ranked.top, label, ranked.label),
+      top=jnp.maximum(ranked.top, logit),
+      low=jnp.minimum(ranked.low, logit),
+      own=jnp.where(label == original, logit, ranked.own),
+      best_other=jnp.where(label == original, ranked.best_other, other),
+    ), None
+
+  lowest = jnp.full_like(by_class[0], -jnp.inf)
+  none = jnp.zeros(lowest.shape, jnp.int32)
+  start = _Ranked(none, lowest, -lowest, lowest, lowest)
+  unroll = unroll_few(len(classes))
+  return jax.lax.scan(add, start, (classes, by_class), unroll=unroll)[0]
+
+
+def unroll_few(num_steps: int) -> int:
+  """Returns `unroll` of a scan: all of few steps are fused into one kernel."""
+  return num_steps if num_steps <= _MOST_UNROLLED else 1
 
 
 class Plan(NamedTuple):

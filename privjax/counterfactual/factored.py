@@ -35,6 +35,7 @@ from privjax.models import node_model
 
 # Neighbor slots are padded up to one of these, so few shapes are compiled.
 BUCKETS = (4, 12, 40, 180)
+CHUNK_SIZE = 10
 
 
 class NeighborCapacity(NamedTuple):
@@ -74,7 +75,9 @@ class FactoredInputs(NamedTuple):
     on_node: `[Q, k_E]` bool, the pair touches the endpoint.
     on_target: `[k_E]` bool, the pair touches the target.
     deleted: `[A', k_E]` bool, existing pairs that the row deletes.
-    z_masked: `[B', H]`, the target's row of Z after feature masking.
+    keep: `[B', k_F]` bool, candidate features that the column keeps.
+    feature_z: `[k_F, H]`, what each candidate feature adds to the target's Z.
+    rest_z: `[H]`, what its other features add.
   """
 
   slot_valid: types.Array
@@ -91,7 +94,9 @@ class FactoredInputs(NamedTuple):
   on_node: types.Array
   on_target: types.Array
   deleted: types.Array
-  z_masked: types.Array
+  keep: types.Array
+  feature_z: types.Array
+  rest_z: types.Array
 
 
 def evaluate_factored(
@@ -102,7 +107,7 @@ def evaluate_factored(
   *,
   feature_masks: evaluation.FeatureMasks = 'effective',
   capacity: NeighborCapacity | None = None,
-  chunk_size: int = 128,
+  chunk_size: int = CHUNK_SIZE,
   projected: np.ndarray | None = None,
   dtype: type = np.float64,
 ) -> evaluation.CandidateEvaluation:
@@ -119,7 +124,8 @@ def evaluate_factored(
     capacity: public sizes, for a release; `None` takes sizes that fit, which
       depend on the private neighborhood (experiments).
     chunk_size: edge subsets per step; the peak is about
-      `chunk_size * B * H` plus `A * B * K` numbers.
+      `chunk_size * B * H` plus `A * B * K` numbers. The default keeps a step of
+      a usual support in the processor's cache.
     projected: `[N, H]` float64 `project(model, features)`, if at hand.
     dtype: float64 decides exactly enough for anything that is reported;
       float32 is for speed measurements and may move ties at 1e-6.
@@ -149,7 +155,7 @@ def evaluate_factored(
   with jax.enable_x64(dtype == np.float64):
     cast = lambda x: x.astype(dtype, copy=False) if x.dtype.kind == 'f' else x
     inputs = FactoredInputs(*map(cast, inputs))
-    params = jax.tree.map(cast, _on_host(model.params))
+    params = jax.tree.map(cast, _used(model.params))
     decision = _decide_all(params, inputs, chunk_size=chunk_size)
     return evaluation.finish(decision, plan, candidates)
 
@@ -188,8 +194,9 @@ def prepare(
     node_z=z[nodes] * node_valid[:, None],
     target_degree=np.asarray(graph.degree[target] + 1.0),
     deleted=plan.deleted,
-    z_masked=_masked_rows(model, features, universe, plan.keep),
     adjacent=_adjacent(second, second_valid, nodes, node_valid),
+    keep=plan.keep,
+    **_target_parts(model, features, universe),
     **_incidence(universe, (slots, valid), (nodes, node_valid)),
   )
 
@@ -203,22 +210,36 @@ def score(params: types.Params, inputs: FactoredInputs, chunk_size: int):
     chunk_size: edge subsets per step, static.
   """
   hidden, output = params['hidden'], params['output']
+  z_masked = _masked(inputs)
 
   def one(deleted):
     p, c, w = _first_stage(inputs, deleted, hidden['bias'])
-    total = _aggregate(p, c, w, inputs.z_masked)
+    total = _aggregate(p, c, w, z_masked)
     highest = jax.lax.Precision.HIGHEST
     logits = jnp.matmul(total, output['kernel'], precision=highest)
     return logits + output['bias'][None, :]
 
-  if len(inputs.deleted) <= chunk_size:
+  num_rows = len(inputs.deleted)
+  if num_rows <= chunk_size:
     return jax.vmap(one)(inputs.deleted)
-  return jax.lax.map(one, inputs.deleted, batch_size=chunk_size)
+  # Whole chunks only: the rest would be compiled a second time.
+  padded = jnp.pad(inputs.deleted, ((0, -num_rows % chunk_size), (0, 0)))
+  return jax.lax.map(one, padded, batch_size=chunk_size)[:num_rows]
 
 
 @functools.partial(jax.jit, static_argnames='chunk_size')
 def _decide_all(params, inputs, *, chunk_size):
   return evaluation.decide(score(params, inputs, chunk_size))
+
+
+def _masked(inputs: FactoredInputs):
+  """Returns `[B', H]`: the target's row of Z without the masked features.
+
+  A sum over what is kept: subtracting what is masked would leave roundings
+  where the exact value is 0, and so decide exact ties.
+  """
+  kept = jnp.where(inputs.keep[:, :, None], inputs.feature_z[None], 0)
+  return inputs.rest_z[None, :] + kept.sum(axis=1)
 
 
 def _first_stage(inputs: FactoredInputs, deleted, bias):
@@ -250,15 +271,18 @@ def _first_stage(inputs: FactoredInputs, deleted, bias):
 def _aggregate(p, c, w, z_masked):
   """Returns `sum_u w_u relu(p_u + c_u z)`, `[B, H]`.
 
-  A scan over u keeps the accumulator in cache; the broadcast form, which
-  materializes `[A, U, B, H]`, was measured 15 times slower.
+  A loop over u keeps the accumulator in cache; the broadcast form, which
+  materializes `[A, U, B, H]`, was measured 15 times slower. Few terms are
+  unrolled into one fused kernel.
   """
 
   def add(total, row):
     p_u, c_u, w_u = row
     return total + w_u * jax.nn.relu(p_u[None, :] + c_u * z_masked), None
 
-  return jax.lax.scan(add, jnp.zeros_like(z_masked), (p, c, w))[0]
+  unroll = evaluation.unroll_few(len(p))
+  start = jnp.zeros_like(z_masked)
+  return jax.lax.scan(add, start, (p, c, w), unroll=unroll)[0]
 
 
 def _fitting(graph: graphs.Graph, target: int) -> NeighborCapacity:
@@ -302,12 +326,11 @@ def _endpoints(universe) -> tuple[np.ndarray, np.ndarray]:
 def _neighbor_sums(graph, z, second, valid) -> np.ndarray:
   """Returns `[U, H]`: sums of `r_w Z_w` over the neighbors w of each slot."""
   r = valid / np.sqrt(graph.degree[second] + 1.0)
-  # One neighbor of every slot at a time, ascending: the order of the sum, and
-  # so its rounding, is a function of the graph and not of how it is padded.
-  total = np.zeros((len(second), z.shape[1]))
-  for column in range(second.shape[1]):
-    total += r[:, column, None] * z[second[:, column]]
-  return total
+  # A sparse product adds one neighbor after the other, ascending: the order of
+  # the sum, and so its rounding, is a function of the graph and not of padding.
+  rows = np.arange(0, second.size + 1, second.shape[1])
+  shape = (len(second), len(z))
+  return scipy.sparse.csr_array((r.ravel(), second.ravel(), rows), shape) @ z
 
 
 def _adjacent(second, second_valid, nodes, node_valid) -> np.ndarray:
@@ -316,24 +339,21 @@ def _adjacent(second, second_valid, nodes, node_valid) -> np.ndarray:
   return same.any(axis=1) & node_valid
 
 
-def _masked_rows(model, features, universe, keep) -> np.ndarray:
-  """Returns `[B', H]`: the target's row of Z without the masked features.
-
-  A sum over what is kept: subtracting what is masked would leave roundings
-  where the exact value is 0, and so decide exact ties.
-  """
+def _target_parts(model, features, universe) -> dict[str, np.ndarray]:
+  """Returns what candidate features, and the others, add to the target's Z."""
   row = evaluation.target_row(features, universe.target)
-  kernel = np.asarray(model.params['hidden']['kernel'], np.float64)
-  valid = universe.feature_valid
-  dims = universe.features[valid]
-  part = row[dims, None] * kernel[dims]
-  row[dims] = 0
+  kernel = np.asarray(model.params['hidden']['kernel'])
+  rows_of = lambda dims: kernel[dims].astype(np.float64)
+  dims = universe.features
+  part = np.where(universe.feature_valid, row[dims], 0)[:, None] * rows_of(dims)
+  row[dims[universe.feature_valid]] = 0
   rest = np.flatnonzero(row)
-  total = np.tile(row[rest] @ kernel[rest], (len(keep), 1))
-  for kept, values in zip(keep[:, valid].T, part):
-    total += kept[:, None] * values
-  return total
+  return {'feature_z': part, 'rest_z': row[rest] @ rows_of(rest)}
 
 
-def _on_host(params: types.Params) -> types.Params:
-  return jax.tree.map(np.asarray, params)
+def _used(params: types.Params) -> types.Params:
+  """Returns what `score` reads, on the host; the wide kernel stays behind."""
+  hidden = {'bias': params['hidden']['bias']}
+  return jax.tree.map(
+    np.asarray, {'hidden': hidden, 'output': params['output']}
+  )

@@ -18,7 +18,7 @@ the pure sum or a `ZcdpFilter` only.
 >>> float(bounded_range_adaptive(8, count=16, delta='1e-6').epsilon)
 128.0
 
-Inputs are public. Epsilons, deltas and rhos are exact Fractions; a bound that
+Inputs are public. Epsilons, deltas and rhos are exact Fractions; a bound
 is computed in floating point is rounded up, by about 1e-10 of its size.
 
 References:
@@ -26,8 +26,7 @@ References:
   Bun & Steinke (2016), "Concentrated differential privacy", Prop. 1.4.
   Rogers, Roth, Ullman & Vadhan (2016), "Privacy odometers and filters".
   Canonne, Kamath & Steinke (2020), "The discrete Gaussian for DP", Prop. 12.
-  Dong, Durfee & Rogers (2020), "Optimal DP composition for exponential
-    mechanisms and the cost of adaptivity", Section 5.
+  Dong, Durfee & Rogers (2020), "Optimal DP composition for ...", Section 5.
   Cesar & Rogers (2021), "Bounding, concentrating, and truncating".
   Feldman & Zrnic (2021), "Individual privacy accounting via a Renyi filter".
 """
@@ -429,8 +428,7 @@ def _response_losses(
     grown[: len(pmf)] += pmf * (1 / (1 + math.exp(-step * unit)))
     grown[step:] += pmf * low
     pmf = grown
-  total = sum(steps)
-  return pmf, unit * (total - 2 * np.arange(total + 1))
+  return pmf, unit * np.arange(sum(steps), -sum(steps) - 1, -2)
 
 
 def _batch_delta(epsilon: float, k: int, target: float) -> float:

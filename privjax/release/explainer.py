@@ -334,9 +334,10 @@ class PrivateExplainer:
       pass
     # Raised out here, so that it does not carry the cause, which may show
     # private values, even as its context.
+    spent = 'nothing was charged' if source else 'the charge stays'
     raise ReleaseError(
-      'scoring failed after the charge, which stays; try the model on the '
-      'snapshot with models.check_locality'
+      f'scoring failed ({spent}); try the model on the snapshot with '
+      'models.check_locality'
     ) from None
 
 

@@ -156,7 +156,11 @@ class ExactTest(parameterized.TestCase):
       result.label, result.label[:, :1] | 0 * result.label
     )
     effective = _evaluate(evaluator, case, case.support(_INERT))
-    np.testing.assert_array_equal(result.gap[:, 0], effective.gap[:, 0])
+    # Other shapes make another program: equal decisions, not equal bits.
+    np.testing.assert_array_equal(result.label[:, 0], effective.label[:, 0])
+    np.testing.assert_allclose(
+      result.gap[:, 0], effective.gap[:, 0], rtol=1e-14, atol=1e-14
+    )
     self.assertGreater(np.ptp(effective.gap, axis=1).max(), 0)
 
   @parameterized.product(evaluator=_FAST)
@@ -438,7 +442,7 @@ def test_many_targets_of_a_bucket_trace_once(monkeypatch):
   score = factored.score
 
   def count(params, inputs, chunk_size):
-    traces.append((len(inputs.slot_valid), len(inputs.z_masked)))
+    traces.append((len(inputs.slot_valid), len(inputs.keep)))
     return score(params, inputs, chunk_size)
 
   monkeypatch.setattr(factored, 'score', count)

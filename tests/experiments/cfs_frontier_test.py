@@ -265,7 +265,7 @@ class TracesTest(parameterized.TestCase):
 
     def counted(params, inputs, chunk_size):
       traced.append(
-        (len(inputs.slot_valid), *inputs.deleted.shape, len(inputs.z_masked))
+        (len(inputs.slot_valid), *inputs.deleted.shape, len(inputs.keep))
       )
       return score(params, inputs, chunk_size)
 

@@ -140,9 +140,16 @@ class BudgetTest(ExplainerTest):
     self.assertIsNone(error.__context__)
     self.assertTrue(error.__suppress_context__)
     self.assertNotIn('degree', str(error))
-    self.assertIn('after the charge, which stays', str(error))
+    self.assertIn('the charge stays', str(error))
     self.assertEqual(self.spent(), Fraction(1, 2))
     self.assertEqual(self.kinds()[-1], 'charge')
+
+  def test_a_failed_simulation_says_that_nothing_was_charged(self):
+    with (
+      mock.patch.object(counterfactual, 'score', side_effect=ValueError),
+      self.nothing_spent(explainer_lib.ReleaseError, 'nothing was charged'),
+    ):
+      self.owner.simulate(_TARGET, epsilon='1/2', seed=0)
 
   def test_a_second_attempt_is_a_second_charge(self):
     with (
