@@ -7,6 +7,7 @@ from privjax.erm import objective
 from privjax.erm import output
 from privjax.erm import single
 from privjax.erm import solver
+from privjax.erm import tuning
 from privjax.erm.calibration import calibrate
 from privjax.erm.calibration import Calibration
 from privjax.erm.config import ErmConfig
@@ -41,5 +42,6 @@ __all__ = (
   'single',
   'solver',
   'sweep',
+  'tuning',
   'unit_rows',
 )

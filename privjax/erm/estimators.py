@@ -10,8 +10,11 @@
 
 What scikit-learn's own linear models read off the data must be declared here:
 the classes and the norm bound of a row. `cross_val_score` and grid searches fit
-many times, and each fit costs its epsilon: training folds overlap, so k folds
-cost up to k epsilon together, and scores on private rows are not private.
+many times, and each fit costs its epsilon: the models of k folds and m settings
+cost m (k - 1) epsilon together if the folds depend on positions only; folds
+stratified by private labels, and all scores on private rows, are NOT COVERED
+(see `tuning.cross_validation_guarantee`). `tune='private'` chooses Lambda
+within the epsilon of one `fit`.
 """
 
 from typing import Any
@@ -26,6 +29,9 @@ from privjax.erm import config as config_lib
 from privjax.erm import losses
 from privjax.erm import model as model_lib
 from privjax.erm import objective
+from privjax.erm import tuning
+
+_TUNINGS = (None, 'private')
 
 
 class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
@@ -42,6 +48,8 @@ class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
     excess: Any = 'raise',
     calibration: Any = 'tight',
     mode: Any = 'exact-argmin',
+    tune: Any = None,
+    regularization_grid: Any = None,
     random_state: int | None = None,
   ):
     self.epsilon = epsilon
@@ -52,36 +60,29 @@ class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
     self.excess = excess
     self.calibration = calibration
     self.mode = mode
+    self.tune = tune
+    self.regularization_grid = regularization_grid
     self.random_state = random_state
 
-  def _loss(self) -> losses.Loss:
-    raise NotImplementedError
-
-  def fit(self, X, y):
-    """Fits the model to private rows; see `objective.fit`."""
+  def _fit(self, X, y, loss: losses.Loss):
     if self.classes is None:
       raise ValueError(
         'classes must be declared, as (negative label, positive label): '
         'reading them off y would depend on private labels'
       )
     config = config_lib.ErmConfig(
-      loss=self._loss(),
+      loss=loss,
       regularization=self.regularization,
       row_norm=self.row_norm,
       classes=tuple(self.classes),
       intercept=self.intercept,
       excess=self.excess,
     )
+    self._check_tuning()
     X, y = validation.check_X_y(X, y, dtype='float64')
-    self.model_ = objective.fit(
-      X,
-      y,
-      config=config,
-      epsilon=self.epsilon,
-      calibration=self.calibration,
-      mode=self.mode,
-      key=self._key(),
-    )
+    released = self._released(X, y, config)
+    self.model_ = released.model
+    self.regularization_ = released.regularization
     self.classes_ = np.asarray(config.classes)
     self.coef_ = self.model_.weights[None, :]
     self.intercept_ = np.array([self.model_.intercept])
@@ -89,6 +90,30 @@ class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
     self.guarantee_ = self.model_.guarantee
     self.certified_ = self.model_.certified
     return self
+
+  def _released(self, X, y, config) -> tuning.TunedModel:
+    settings: dict[str, Any] = dict(
+      config=config,
+      epsilon=self.epsilon,
+      calibration=self.calibration,
+      mode=self.mode,
+      key=self._key(),
+    )
+    if self.tune is not None:
+      grid = self.regularization_grid
+      return tuning.tune(X, y, regularizations=grid, **settings)
+    return tuning.TunedModel(
+      model=objective.fit(X, y, **settings),
+      regularization=float(config.regularization),
+    )
+
+  def _check_tuning(self):
+    _validate.one_of(_TUNINGS, tune=self.tune)
+    if (self.tune is None) != (self.regularization_grid is None):
+      raise ValueError(
+        "regularization_grid must be given with tune='private' and only then, "
+        f'got {self.regularization_grid!r} with tune={self.tune!r}'
+      )
 
   def _key(self):
     if self.random_state is None:
@@ -115,25 +140,32 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
   Args:
     epsilon: exact cost of one `fit` (an int, a Fraction or a string; a float is
       read by its decimal form); `None` fits without noise and without claim.
-    regularization: Lambda > 0, for rows scaled to unit norm.
+    regularization: Lambda > 0, for rows scaled to unit norm; not used with
+      tune='private'.
     row_norm: declared bound on the norm of every row; required, public.
     classes: (negative label, positive label); required, public.
     intercept: value of a constant column, penalized like the others, or `None`.
     excess: 'raise' or 'clip' for rows longer than row_norm.
     calibration: 'tight' or 'paper'.
     mode: 'exact-argmin' or 'certified-inexact'.
+    tune: 'private' chooses Lambda from the grid at no further cost, each value
+      on a part of the rows (see `tuning.tune`); `None` takes `regularization`.
+    regularization_grid: values > 0, public; required with tune='private'.
     random_state: a seed in [0, 2^32) for a replay, which repeats its noise in
       *every* fit and is never certified; `None` reads the operating system.
 
   Attributes: `coef_`, `intercept_`, `classes_`, `n_features_in_` as in
-  scikit-learn; `guarantee_`, `certified_` and `model_` as in `LinearModel`.
+  scikit-learn; `guarantee_`, `certified_` and `model_` as in `LinearModel`;
+  `regularization_`, the Lambda of the fit.
 
-  Formal guarantees: those of `objective.fit`, per call of `fit`, if every
-  argument was chosen without looking at the private rows.
+  Formal guarantees: those of `objective.fit`, or of `tuning.tune` with
+  tune='private', per call of `fit`, if every argument was chosen without
+  looking at the private rows.
   """
 
-  def _loss(self) -> losses.Loss:
-    return losses.LOGISTIC
+  def fit(self, X, y):
+    """Fits the model to private rows."""
+    return self._fit(X, y, losses.LOGISTIC)
 
   def predict_proba(self, X) -> np.ndarray:
     """Returns `[n, 2]` probabilities of the two classes."""
@@ -160,6 +192,8 @@ class PrivateSVM(_PrivateLinearClassifier):
     excess: Any = 'raise',
     calibration: Any = 'tight',
     mode: Any = 'exact-argmin',
+    tune: Any = None,
+    regularization_grid: Any = None,
     random_state: int | None = None,
     smoothing: float = 0.5,
   ):
@@ -172,9 +206,12 @@ class PrivateSVM(_PrivateLinearClassifier):
       excess=excess,
       calibration=calibration,
       mode=mode,
+      tune=tune,
+      regularization_grid=regularization_grid,
       random_state=random_state,
     )
     self.smoothing = smoothing
 
-  def _loss(self) -> losses.Loss:
-    return losses.huber_hinge(self.smoothing)
+  def fit(self, X, y):
+    """Fits the model to private rows."""
+    return self._fit(X, y, losses.huber_hinge(self.smoothing))

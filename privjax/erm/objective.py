@@ -131,8 +131,9 @@ def fit(
     | label outside classes, NaN entry  | ValueError                         |
 
     Not covered: running time, and with excess='raise' the refusal of a table
-    that breaks the declared bound. k fits cost the sum of their epsilons, the
-    fits of a cross-validation included, since its training folds overlap.
+    that breaks the declared bound. Several fits cost the sum of their epsilons,
+    the overlapping training folds of a cross-validation included; see
+    `tuning.cross_validation_guarantee`.
   """
   _validate.one_of(MODES, mode=mode)
   stated = guarantee(epsilon, calibration=calibration, mode=mode)

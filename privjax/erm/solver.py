@@ -54,16 +54,14 @@ class Fit(NamedTuple):
 
 class _State(NamedTuple):
   weights: jax.Array
-  margins: jax.Array
-  slopes: jax.Array  # Of the loss, at the margins.
   gradient: jax.Array
   num_steps: jax.Array
 
 
 class _Trial(NamedTuple):
   size: jax.Array
-  slopes: jax.Array
-  slope: jax.Array  # Of J along the step.
+  weights: jax.Array
+  gradient: jax.Array
   accepted: jax.Array
   count: jax.Array
 
@@ -119,53 +117,54 @@ def minimize(
   # Constant across a batch: each Hessian is then a row of one matrix product.
   products = weighted[:, first] * rows[:, second]
 
-  def gradient_at(weights, slopes):
-    return slopes @ weighted + penalty * weights + linear
+  curvature_bound = loss.curvature * products.sum(0)
 
-  def direction(packed, gradient):
-    hessian = packed[unpack] + jnp.diag(penalty)
-    factor = jnp.linalg.cholesky(hessian)
+  def slopes_at(weights):
+    return loss.first(rows @ weights)
+
+  def gradient_at(weights):
+    return slopes_at(weights) @ weighted + penalty * weights + linear
+
+  def hessian(packed):
+    return packed[unpack] + jnp.diag(penalty)
+
+  def direction(matrix, gradient):
+    factor = jnp.linalg.cholesky(matrix)
     return -jax.scipy.linalg.cho_solve((factor, True), gradient)
 
+  # Margins are computed again and not carried along: in a batch, a loop copies
+  # what it carries for every problem that stands still.
   def step(state):
-    p = direction(loss.second_of_slope(state.slopes) @ products, state.gradient)
-    q = rows @ p
+    second = loss.second_of_slope(slopes_at(state.weights))
+    p = direction(hessian(second @ products), state.gradient)
     decrease = -(state.gradient @ p)
-    # Of the regularizer and the linear term along p.
-    flat, bend = (penalty * state.weights + linear) @ p, penalty @ (p * p)
-    bound = loss.curvature * (row_weights @ (q * q)) + bend
-    sure = decrease * decrease / (4 * bound)
+    sure = decrease * decrease / (4 * (p @ hessian(curvature_bound) @ p))
     quick = jnp.where(state.num_steps < _QUICK_STEPS, decrease / 4, 0)
 
     def attempt(trial):
       # Full, then to the zero of the secant, then by halves.
-      secant = jnp.maximum(decrease / (decrease + trial.slope), 0.1)
+      slope = trial.gradient @ p
+      secant = jnp.maximum(decrease / (decrease + slope), 0.1)
       shorter = jnp.where(trial.count == 1, secant, trial.size / 2)
       size = jnp.where(trial.count == 0, 1.0, shorter)
-      slopes = loss.first(state.margins + size * q)
-      slope = (row_weights * slopes) @ q + flat + size * bend
+      weights = state.weights + size * p
+      gradient = gradient_at(weights)
+      slope = gradient @ p
       accepted = (slope <= quick) | (slope * size <= sure)
-      return _Trial(size, slopes, slope, accepted, trial.count + 1)
+      return _Trial(size, weights, gradient, accepted, trial.count + 1)
 
     trial = jax.lax.while_loop(
       lambda t: ~t.accepted & (t.count < _MAX_TRIALS),
       attempt,
       _Trial(
         size=jnp.ones_like(decrease),
-        slopes=state.slopes,
-        slope=-decrease,
+        weights=state.weights,
+        gradient=state.gradient,
         accepted=jnp.zeros((), bool),
         count=jnp.zeros((), jnp.int32),
       ),
     )
-    weights = state.weights + trial.size * p
-    return _State(
-      weights,
-      state.margins + trial.size * q,
-      trial.slopes,
-      gradient_at(weights, trial.slopes),
-      state.num_steps + 1,
-    )
+    return _State(trial.weights, trial.gradient, state.num_steps + 1)
 
   def unfinished(state):
     large = jnp.linalg.norm(state.gradient) > tolerance
@@ -173,20 +172,12 @@ def minimize(
 
   # From 0, a step with the curvature bound for the second derivative: it cannot
   # overshoot, and its matrix is the same for a whole batch.
-  slopes = loss.first(jnp.zeros(rows.shape[0], rows.dtype))
-  start = direction(
-    loss.curvature * products.sum(0),
-    gradient_at(jnp.zeros_like(linear), slopes),
-  )
-  margins = rows @ start
-  slopes = loss.first(margins)
-  initial = _State(
-    start, margins, slopes, gradient_at(start, slopes), jnp.ones((), jnp.int32)
-  )
+  zero = jnp.zeros_like(linear)
+  start = direction(hessian(curvature_bound), gradient_at(zero))
+  initial = _State(start, gradient_at(start), jnp.ones((), jnp.int32))
   final = jax.lax.while_loop(unfinished, step, initial)
-  # From the weights alone: updated margins carry the rounding of every step.
-  gradient = gradient_at(final.weights, loss.first(rows @ final.weights))
-  return Fit(final.weights, jnp.linalg.norm(gradient), final.num_steps)
+  residual = jnp.linalg.norm(final.gradient)
+  return Fit(final.weights, residual, final.num_steps)
 
 
 def _check_inputs(rows, row_weights, linear, penalty):

@@ -10,6 +10,7 @@ from sklearn import pipeline
 from sklearn import preprocessing
 
 from privjax import erm
+from privjax import prng
 from privjax.erm import estimators
 from tests.erm import cases
 
@@ -112,3 +113,83 @@ class EstimatorsTest(parameterized.TestCase):
     labels[:] = 'no'
     estimator = estimators.PrivateSVM(**_SETTINGS).fit(features, labels)
     self.assertEqual(estimator.classes_.tolist(), ['no', 'yes'])
+
+
+_TUNED = _SETTINGS | dict(
+  epsilon='1/2', tune='private', regularization_grid=(1.0, 0.1, 0.01)
+)
+
+
+class TuningTest(parameterized.TestCase):
+  @parameterized.named_parameters(*_KINDS)
+  def test_clone_and_parameters(self, kind):
+    estimator = kind(**_TUNED)
+    self.assertLessEqual(_TUNED.items(), estimator.get_params().items())
+    self.assertEqual(base.clone(estimator).get_params(), estimator.get_params())
+
+  @parameterized.named_parameters(*_KINDS)
+  def test_states_and_costs_what_the_tuning_does(self, kind):
+    features, labels = _table()
+    estimator = kind(**_TUNED, calibration='paper').fit(features, labels)
+    self.assertEqual(
+      estimator.guarantee_, erm.tuning.guarantee('1/2', calibration='paper')
+    )
+    self.assertEqual(estimator.guarantee_.epsilon, Fraction(1, 2))
+    self.assertIn(estimator.regularization_, _TUNED['regularization_grid'])
+    self.assertTrue(estimator.certified_)
+
+  def test_is_the_tuned_model(self):
+    features, labels = _table()
+    estimator = estimators.PrivateSVM(**_TUNED, smoothing=0.25, random_state=4)
+    estimator.fit(features, labels)
+    tuned = erm.tuning.tune(
+      features,
+      labels,
+      config=erm.ErmConfig(
+        loss=erm.losses.huber_hinge(0.25),
+        regularization=1.0,
+        row_norm=1.0,
+        classes=('no', 'yes'),
+      ),
+      regularizations=_TUNED['regularization_grid'],
+      epsilon='1/2',
+      key=prng.stream(prng.key(4), 'estimator'),
+    )
+    np.testing.assert_array_equal(estimator.coef_[0], tuned.model.weights)
+    self.assertEqual(estimator.regularization_, tuned.regularization)
+    self.assertFalse(estimator.certified_)
+
+  def test_the_fixed_value_is_an_attribute_too(self):
+    features, labels = _table()
+    estimator = estimators.PrivateSVM(**_SETTINGS).fit(features, labels)
+    self.assertEqual(estimator.regularization_, 1e-3)
+
+  @parameterized.named_parameters(*_KINDS)
+  def test_pipeline_and_cross_validation(self, kind):
+    features, labels = _table()
+    settings = _TUNED | dict(epsilon=1000)
+    steps = pipeline.make_pipeline(
+      preprocessing.FunctionTransformer(), kind(**settings)
+    )
+    scores = model_selection.cross_val_score(steps, features, labels, cv=4)
+    self.assertLen(scores, 4)
+    self.assertTrue(((scores >= 0) & (scores <= 1)).all())
+
+  @parameterized.named_parameters(
+    ('no_grid', dict(regularization_grid=None), 'regularization_grid must be'),
+    ('no_tuning', dict(tune=None), 'regularization_grid must be'),
+    ('another_tuning', dict(tune='best'), 'tune must be one of'),
+    ('empty_grid', dict(regularization_grid=()), 'regularizations'),
+    ('non_private', dict(epsilon=None), 'epsilon'),
+    (
+      'few_rows',
+      dict(regularization_grid=tuple(range(1, 33))),
+      'at least 33 rows',
+    ),
+  )
+  def test_refused(self, change, message):
+    features, labels = _table()
+    estimator = estimators.PrivateLogisticRegression(**(_TUNED | change))
+    with self.assertRaisesRegex(ValueError, message):
+      estimator.fit(features, labels)
+    self.assertFalse(hasattr(estimator, 'coef_'))
