@@ -37,6 +37,12 @@ _CHUNK_SIZE = flags.DEFINE_integer(
   'Edge subsets that are scored at once: bounds memory, changes no decision.',
   lower_bound=1,
 )
+_BATCH_SIZE = flags.DEFINE_integer(
+  'batch_size',
+  64,
+  'Private fits that are solved at once: bounds memory, changes no decision.',
+  lower_bound=1,
+)
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 
@@ -58,6 +64,11 @@ def int_list(values: list[str], name: str) -> tuple[int, ...]:
 def chunk_size() -> int:
   """Returns `--chunk_size`, or its default where flags were not parsed."""
   return _CHUNK_SIZE.value if flags.FLAGS.is_parsed() else _CHUNK_SIZE.default
+
+
+def batch_size() -> int:
+  """Returns `--batch_size`, or its default where flags were not parsed."""
+  return _BATCH_SIZE.value if flags.FLAGS.is_parsed() else _BATCH_SIZE.default
 
 
 def start(main: Callable[[], int]) -> None:

@@ -7,7 +7,7 @@ from matplotlib import figure
 import numpy as np
 import pandas as pd
 
-_STYLE = {
+STYLE = {
   'font.size': 8,
   'axes.titlesize': 8,
   'axes.labelsize': 8,
@@ -17,8 +17,8 @@ _STYLE = {
   'svg.hashsalt': 'privjax',
 }
 # Okabe-Ito: readable in gray and for color-blind readers.
-_COLORS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9')
-_MARKERS = ('o', 's', '^', 'D', 'v', 'P')
+COLORS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9')
+MARKERS = ('o', 's', '^', 'D', 'v', 'P')
 
 
 def frontier(summary: pd.DataFrame, folder: pathlib.Path) -> None:
@@ -41,14 +41,14 @@ def frontier(summary: pd.DataFrame, folder: pathlib.Path) -> None:
 
 def _draw_line(axis, rho: str, line: pd.DataFrame, index: int) -> None:
   """Draws one rho: rate with its band, the free baseline and the ceiling."""
-  color = _COLORS[index % len(_COLORS)]
+  color = COLORS[index % len(COLORS)]
   x = np.arange(len(line))
   rate, error = line['valid_cf_rate'], line['valid_cf_rate_std'].fillna(0)
   axis.plot(
     x,
     rate,
     color=color,
-    marker=_MARKERS[index % len(_MARKERS)],
+    marker=MARKERS[index % len(MARKERS)],
     markersize=4 - 0.5 * (index % 3),
     linewidth=1.2,
     label=f'rho {rho}' + (' (reference)' if rho == '1' else ''),
@@ -105,7 +105,7 @@ class _Grid:
   """Small multiples: a row per dataset, a column per target protocol."""
 
   def __init__(self, summary: pd.DataFrame, *, top: float):
-    matplotlib.rcParams.update(_STYLE)
+    matplotlib.rcParams.update(STYLE)
     self._summary = summary
     self._datasets = list(dict.fromkeys(summary['dataset']))
     self._protocols = list(dict.fromkeys(summary['protocol']))

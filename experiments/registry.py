@@ -10,9 +10,11 @@ import importlib
 from experiments import experiment as experiment_lib
 
 MODULES = (
+  'experiments.bench_erm',
   'experiments.bench_evaluation',
   'experiments.bench_sampling',
   'experiments.cfs_frontier',
+  'experiments.dp_accuracy',
   'experiments.release',
 )
 

@@ -12,8 +12,10 @@ Mechanisms return exact distributions; drawing from one is the last step.
 'edge'
 """
 
+from privjax import audit
 from privjax import counterfactual
 from privjax import data
+from privjax import erm
 from privjax import graphs
 from privjax import mechanisms
 from privjax import models
@@ -23,8 +25,10 @@ from privjax import types
 from privjax._version import __version__ as __version__
 
 __all__ = [
+  'audit',
   'counterfactual',
   'data',
+  'erm',
   'graphs',
   'mechanisms',
   'models',

@@ -4,6 +4,7 @@ from privjax.mechanisms import accounting
 from privjax.mechanisms import entropy
 from privjax.mechanisms import exact
 from privjax.mechanisms import permute_and_flip
+from privjax.mechanisms import vector_noise
 from privjax.mechanisms.exponential import log_law
 from privjax.mechanisms.exponential import probabilities
 from privjax.mechanisms.exponential import simulate
@@ -16,4 +17,5 @@ __all__ = (
   'permute_and_flip',
   'probabilities',
   'simulate',
+  'vector_noise',
 )
