@@ -19,7 +19,6 @@ sweeps. Seconds are not replayed; the predictions made along the way are.
 from collections.abc import Callable
 import dataclasses
 import functools
-import hashlib
 import pathlib
 import time
 from typing import Any
@@ -283,13 +282,7 @@ def newton_cholesky(rows, labels, penalty: float) -> np.ndarray:
 
 def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
   """Returns the sha256 of every encoded table."""
-  found = {}
-  for name in config.datasets:
-    digest = hashlib.sha256()
-    for array in dp_accuracy_fits.load_rows(name, config.seed, data_dir):
-      digest.update(np.ascontiguousarray(array).tobytes())
-    found[name] = digest.hexdigest()
-  return found
+  return dp_accuracy_fits.digests(config.datasets, (config.seed,), data_dir)
 
 
 def report(

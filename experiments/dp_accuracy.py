@@ -26,7 +26,6 @@ NOT COVERED by any epsilon.
 
 import dataclasses
 import fractions
-import hashlib
 import pathlib
 from typing import Any
 
@@ -180,14 +179,7 @@ def _rows(config: Config, problem: dp_accuracy_fits.Problem, rule, noise):
 
 def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
   """Returns the sha256 of every dataset's encoded tables, over the seeds."""
-  found = {}
-  for name in config.datasets:
-    digest = hashlib.sha256()
-    for seed in config.seeds:
-      for array in dp_accuracy_fits.load_rows(name, seed, data_dir):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    found[name] = digest.hexdigest()
-  return found
+  return dp_accuracy_fits.digests(config.datasets, config.seeds, data_dir)
 
 
 def report(

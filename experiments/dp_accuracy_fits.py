@@ -6,6 +6,7 @@ Everything here reads private rows; nothing is for release.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 import functools
+import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,6 +90,20 @@ def load_rows(
   """Returns encoded features `[n, d]` and labels `[n]` in {-1, +1}; cached."""
   table = data.load_table(dataset, data_dir, seed)
   return encoding.encode(table.schema, table.columns), table.labels
+
+
+def digests(
+  datasets: Sequence[str], seeds: Sequence[int], data_dir: str | None
+) -> dict[str, str]:
+  """Returns the sha256 of every dataset's encoded tables, over the seeds."""
+  found = {}
+  for name in datasets:
+    digest = hashlib.sha256()
+    for seed in seeds:
+      for array in load_rows(name, seed, data_dir):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    found[name] = digest.hexdigest()
+  return found
 
 
 def mechanism(

@@ -15,6 +15,7 @@ MODULES = (
   'experiments.bench_sampling',
   'experiments.cfs_frontier',
   'experiments.dp_accuracy',
+  'experiments.dp_tuning',
   'experiments.release',
 )
 
