@@ -16,11 +16,14 @@ from privjax import audit
 from privjax import counterfactual
 from privjax import data
 from privjax import erm
+from privjax import explainers
 from privjax import graphs
 from privjax import mechanisms
 from privjax import models
+from privjax import placement
 from privjax import prng
 from privjax import release
+from privjax import rules
 from privjax import types
 from privjax._version import __version__ as __version__
 
@@ -29,10 +32,13 @@ __all__ = [
   'counterfactual',
   'data',
   'erm',
+  'explainers',
   'graphs',
   'mechanisms',
   'models',
+  'placement',
   'prng',
   'release',
+  'rules',
   'types',
 ]

@@ -157,7 +157,9 @@ def from_pairs(
   pairs = np.sort(pairs.astype(np.int64), axis=1)
   is_loop = pairs[:, 0] == pairs[:, 1]
   codes = pairs[~is_loop] @ np.array([num_nodes, 1])
-  unique = np.unique(codes)
+  # Not `np.unique`, whose hash table takes seconds for a million codes.
+  unique = np.sort(codes)
+  unique = unique[np.diff(unique, prepend=-1) > 0]
   counts = CanonicalCounts(int(is_loop.sum()), len(codes) - len(unique))
   return _from_codes(num_nodes, unique), counts
 

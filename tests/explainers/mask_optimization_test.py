@@ -1,0 +1,200 @@
+"""Mask optimization: soft masks, validity, batching, degenerate targets."""
+
+import dataclasses
+
+from absl.testing import parameterized
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from privjax import explainers
+from privjax.explainers import exact_model
+from privjax.explainers import mask_optimization
+from privjax.explainers import masked_field
+from tests.counterfactual import cases
+from tests.explainers import checks
+
+_CONFIG = explainers.MaskConfig(num_steps=60)
+
+
+def _field(case, space):
+  model, graph, features = checks.about(case)
+  inputs = masked_field.input_rows(model, features)
+  field = masked_field.build(model, graph, features, space, inputs)
+  return inputs.params, field
+
+
+def _padded(field, mask):
+  edge = np.ones(len(field.exists))
+  feature = np.ones(len(field.feature_valid))
+  edge[: len(mask.edge)] = mask.edge
+  feature[: len(mask.feature)] = mask.feature
+  return edge, feature
+
+
+class SoftMaskTest(parameterized.TestCase):
+  def test_a_soft_mask_is_a_weighted_edge(self):
+    """Equal to a dense forward on the weighted symmetric adjacency."""
+    case = cases.random_case(2, density=0.4)
+    space = checks.space_of(case)
+    params, field = _field(case, space)
+    rng = np.random.default_rng(0)
+    soft = masked_field.split(rng.random(space.num_operations), space)
+    found = masked_field.logits(
+      case.model.apply_fn, params, field, *_padded(field, soft)
+    )
+    weight = np.eye(cases.NUM_NODES)
+    for pair in case.private.graph.pairs.tolist():
+      weight[tuple(pair)] = weight[tuple(pair[::-1])] = 1
+    for pair, value in zip(space.pairs.tolist(), soft.edge):
+      weight[tuple(pair)] = weight[tuple(pair[::-1])] = value
+    dense = case.features.toarray()
+    dense[case.target, space.features] *= soft.feature
+    degree = weight.sum(axis=1)
+    mixing = weight / np.sqrt(np.outer(degree, degree))
+    hidden, output = case.params['hidden'], case.params['output']
+    inner = np.maximum(mixing @ dense @ hidden['kernel'] + hidden['bias'], 0)
+    expected = mixing @ inner @ output['kernel'] + output['bias']
+    np.testing.assert_allclose(found, expected[case.target], atol=1e-12)
+
+  def test_other_models_read_the_features_themselves(self):
+    """The general path and the projected one are the same function."""
+    case = cases.random_case(2, density=0.4)
+    space = checks.space_of(case)
+    masks = checks.random_masks(space, 0)
+    model, graph, features = checks.about(case)
+    other = model._replace(apply_fn=lambda p, g: model.apply_fn(p, g))
+    args = (graph, features, [space] * len(masks), masks)
+    own = explainers.check_masks(model, *args)
+    same = explainers.check_masks(other, *args)
+    np.testing.assert_array_equal(own.new, same.new)
+    np.testing.assert_allclose(own.gap, same.gap, atol=1e-12)
+
+  def test_gradient_equals_differences(self):
+    case = cases.random_case(2, density=0.4)
+    space = checks.space_of(case)
+    params, field = _field(case, space)
+    apply_fn = case.model.apply_fn
+    clean = mask_optimization.clean_logits(apply_fn, params, field)
+    loss = jax.jit(
+      lambda x: mask_optimization.objective(
+        x, apply_fn, params, field, clean, 1e-3
+      )[0]
+    )
+    start = mask_optimization.start(field, 1.0)
+    slope = jax.jit(jax.grad(loss))(start)
+    self.assertFalse(np.asarray(slope.edge)[~field.pair_valid].any())
+    step = 1e-6
+    for index in range(len(space.pairs)):
+      moved = lambda sign, k=index: start._replace(
+        edge=start.edge.at[k].add(sign * step)
+      )
+      difference = (loss(moved(1)) - loss(moved(-1))) / (2 * step)
+      self.assertAlmostEqual(
+        float(slope.edge[index]), float(difference), delta=1e-8
+      )
+
+
+class SearchTest(parameterized.TestCase):
+  def test_every_target_at_once_equals_one_by_one(self):
+    case = cases.random_case(5, density=0.25)
+    spaces = [
+      checks.space_of(case._replace(target=target)) for target in range(8)
+    ]
+    about = checks.about(case)
+    together = explainers.search(*about, spaces, config=_CONFIG)
+    alone = explainers.search(*about, spaces, config=_CONFIG, batch_size=1)
+    self.assertIn(True, [bool(one.valid) for one in together])
+    for first, second in zip(together, alone):
+      self.assertEqual(bool(first.valid), bool(second.valid))
+      jax.tree.map(np.testing.assert_array_equal, first.keep, second.keep)
+      jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-9),
+        first.logits,
+        second.logits,
+      )
+
+  def test_targets_of_a_bucket_trace_once(self):
+    traces = []
+    config = dataclasses.replace(_CONFIG, num_steps=3)
+    case = cases.random_case(5, density=0.25)
+    optimize = mask_optimization.optimize
+
+    def count(*args):
+      traces.append(1)
+      return optimize(*args)
+
+    mask_optimization.optimize = count
+    try:
+      for first in (0, 4, 3):
+        spaces = [
+          checks.space_of(case._replace(target=target))
+          for target in range(first, first + 4)
+        ]
+        explainers.search(*checks.about(case), spaces, config=config)
+      self.assertLen(traces, 1)
+    finally:
+      mask_optimization.optimize = optimize
+
+  def test_finds_the_only_flip(self):
+    """One edge carries the label: its deletion is found, nothing else is."""
+    rows = np.zeros((cases.NUM_NODES, cases.NUM_FEATURES))
+    rows[0, 0], rows[1, 1] = 1, 3
+    case = cases.make([(0, 1)], target=0, features=cases.csr(rows))
+    layer = lambda shape: {'kernel': np.eye(*shape), 'bias': np.zeros(shape[1])}
+    hidden = layer((cases.NUM_FEATURES, cases.NUM_HIDDEN))
+    output = layer((cases.NUM_HIDDEN, cases.NUM_CLASSES))
+    case = case._replace(params={'hidden': hidden, 'output': output})
+    space = checks.space_of(case)
+    (found,) = explainers.explain(*checks.about(case), [space], config=_CONFIG)
+    self.assertTrue(found.valid)
+    self.assertEqual(found.intervention.pairs, ((0, 1),))
+    self.assertEqual(found.intervention.size, 1)
+    self.assertEqual((found.original_label, found.new_label), (1, 0))
+    self.assertEqual((found.num_steps, found.currency), (60, 'edges+features'))
+
+  @parameterized.parameters('isolated', 'degree 1')
+  def test_degenerate_targets(self, name):
+    pairs = [(1, 2), (2, 3)] if name == 'isolated' else [(0, 1), (1, 2)]
+    case = cases.make(pairs, target=0)
+    space = checks.space_of(case, feature_masks=False)
+    self.assertLen(space.pairs, 0 if name == 'isolated' else 2)
+    (found,) = explainers.explain(*checks.about(case), [space], config=_CONFIG)
+    if name == 'isolated':
+      self.assertFalse(found.valid)
+      self.assertEqual(found.intervention.size, 0)
+    empty = explainers.Intervention(target=0)
+    before = np.argmax(checks.oracle_logits(case, empty))
+    after = np.argmax(checks.oracle_logits(case, found.intervention))
+    self.assertEqual(found.valid, bool(before != after))
+
+  def test_find_interventions(self):
+    case = cases.random_case(5, density=0.25)
+    about = checks.about(case)
+    found = explainers.find_interventions(*about, range(8), config=_CONFIG)
+    self.assertIn(None, found + [None])
+    chosen = [one for one in found if one is not None]
+    self.assertNotEmpty(chosen)
+    labels = explainers.predict(*about, chosen)
+    self.assertTrue((labels.new != labels.original).all())
+
+  def test_non_finite_logits_do_not_flip(self):
+    case = cases.random_case(5, density=0.25)
+    bad = case.model._replace(
+      apply_fn=lambda p, g: jnp.full((len(g.nodes['degree']), 3), jnp.nan)
+    )
+    spaces = [checks.space_of(case)]
+    masks = [checks.random_masks(spaces[0], 0)[1]]
+    labels = explainers.check_masks(
+      bad, case.private.graph, case.features, spaces, masks
+    )
+    self.assertEqual(labels.new[0], labels.original[0])
+
+  @parameterized.parameters('num_steps', 'learning_rate', 'size_weight')
+  def test_config_refuses(self, name):
+    with self.assertRaisesRegex(ValueError, f'^{name} must'):
+      explainers.MaskConfig(**{name: 0})
+
+  def test_refuses_a_batch_of_none(self):
+    with self.assertRaisesRegex(ValueError, '^batch_size must'):
+      list(exact_model.batches([], 0))
