@@ -7,10 +7,12 @@ from privjax.rules import instance_transparency
 from privjax.rules import inversion
 from privjax.rules import items
 from privjax.rules import mining
+from privjax.rules import panel
 from privjax.rules import selection
 from privjax.rules import sensitive
 from privjax.rules import stages
 from privjax.rules import violation
+from privjax.rules.panel import html_panel
 from privjax.rules.rule_io import from_json
 from privjax.rules.rule_io import to_frame
 from privjax.rules.rule_io import to_json
@@ -33,12 +35,14 @@ __all__ = (
   'first_match',
   'forest_rules',
   'from_json',
+  'html_panel',
   'instance_transparency',
   'inversion',
   'items',
   'make',
   'matches',
   'mining',
+  'panel',
   'predict',
   'predict_proba',
   'selection',
