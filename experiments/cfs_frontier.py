@@ -46,8 +46,6 @@ _K_MAX_FEATURES = flags.DEFINE_integer(
   'max_features', 3, 'Most features masked.'
 )
 
-_BORDERLINE, _RANDOM, _PER_QUARTILE = 10, 16, 4
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
@@ -115,7 +113,7 @@ def run_unit(
   dataset, seed, rho, arm, protocol = name.split(' ')
   world = worlds.load(dataset, int(seed), data_dir)
   snapshot = worlds.load_snapshot(dataset, int(seed), rho, data_dir)
-  targets = _targets(world, protocol, int(seed))[: config.max_targets]
+  targets = worlds.targets(world, protocol, int(seed))[: config.max_targets]
   cell = {
     'dataset': dataset,
     'protocol': protocol,
@@ -214,19 +212,6 @@ def _draws(config, row, laws) -> np.ndarray:
 def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
   """Returns the sha256 of every dataset and backbone."""
   return worlds.inputs(config.datasets, config.seeds, data_dir)
-
-
-def _targets(world: worlds.World, protocol: str, seed: int) -> np.ndarray:
-  nodes = world.dataset.test_index
-  if protocol == 'random':
-    return counterfactual.random_targets(nodes, count=_RANDOM, seed=seed)
-  if protocol == 'borderline':
-    return counterfactual.borderline_targets(
-      nodes, world.margin, count=_BORDERLINE
-    )
-  return counterfactual.stratified_targets(
-    nodes, world.margin, per_quartile=_PER_QUARTILE, seed=seed
-  )
 
 
 def report(

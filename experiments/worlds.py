@@ -12,6 +12,8 @@ from privjax import data
 from privjax import graphs
 from privjax import models
 
+_BORDERLINE, _RANDOM, _PER_QUARTILE = 10, 16, 4
+
 
 class World(NamedTuple):
   """What every cell of one dataset and seed starts from.
@@ -57,6 +59,20 @@ def load_snapshot(
   """Returns a simulated snapshot; cached."""
   graph = load_dataset(name, data_dir).graph
   return graphs.simulate_snapshot(graph, rho=rho, seed=seed)
+
+
+def targets(world: World, protocol: str, seed: int) -> np.ndarray:
+  """Returns the targets of one protocol: 16 nodes, the 10 borderline ones."""
+  nodes = world.dataset.test_index
+  if protocol == 'random':
+    return counterfactual.random_targets(nodes, count=_RANDOM, seed=seed)
+  if protocol == 'borderline':
+    return counterfactual.borderline_targets(
+      nodes, world.margin, count=_BORDERLINE
+    )
+  return counterfactual.stratified_targets(
+    nodes, world.margin, per_quartile=_PER_QUARTILE, seed=seed
+  )
 
 
 def inputs(
