@@ -71,14 +71,22 @@ def unpenalized_intercept(loss, calibration):
 def curvature_linear_in_the_norm(loss, calibration):
   """No unit rows, and c q in the place of c q^2 at the norm bound q."""
   q = 10.0
-  understated = dataclasses.replace(loss, curvature=loss.curvature * q)
-  subject = library(understated, calibration, row_norm=q)
-  unit, divisor = subject.rows_fn, q
+  subject = library(loss, calibration, row_norm=q)
+  numbers = erm.calibrate(
+    1,
+    loss=dataclasses.replace(loss, curvature=loss.curvature * q),
+    num_rows=subject.num_rows,
+    regularization=0.1,
+    calibration=calibration,
+  )
+  unit = subject.rows_fn
   return dataclasses.replace(
     subject,
-    loss=loss,
-    rows_fn=lambda x, y: unit(x, y) * divisor,
-    noise_scale=subject.noise_scale * q,
+    rows_fn=lambda x, y: unit(x, y) * q,
+    penalty_fn=lambda d: np.full(d, numbers.regularization),
+    noise_scale=numbers.noise_scale * q,
+    norm_bound=numbers.noise_epsilon,
+    determinant_bound=numbers.slack,
   )
 
 

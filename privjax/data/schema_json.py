@@ -67,7 +67,8 @@ def from_json(text: str) -> schema_lib.Schema:
 
 def read_json(path: str | os.PathLike) -> schema_lib.Schema:
   """Reads a schema from a JSON file, see `from_json`."""
-  return from_json(pathlib.Path(path).read_text(encoding='utf-8'))
+  # A byte order mark, which spreadsheets write, is not part of the text.
+  return from_json(pathlib.Path(path).read_text(encoding='utf-8-sig'))
 
 
 def _plain(number: float) -> float:

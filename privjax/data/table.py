@@ -22,6 +22,7 @@ and, for a balanced set, of each class are treated as public.
 
 from collections.abc import Mapping
 import dataclasses
+import numbers
 
 import numpy as np
 
@@ -127,6 +128,7 @@ def from_raw(
     schema: the public schema.
     raw: for each feature and the label `[N]` texts (outer spaces are ignored)
       or, for features that are numbers, real numbers; other keys are ignored.
+      Among texts, None, NaN and pandas' NA stand for a missing value.
     keep: `[N]` bool, the rows that a documented public rule keeps, or None.
     balanced_seed: the seed of `draws.balanced_index`, or None to keep all.
 
@@ -177,9 +179,43 @@ def _checked_raw(
   num_rows = np.size(columns[schema.label.name])
   for name, values in columns.items():
     table_columns.check_length(name, values, num_rows)
-    if values.dtype.kind == 'U':
-      columns[name] = np.array([v.strip() for v in values.tolist()], np.str_)
+    if values.dtype.kind in 'UTO':
+      columns[name] = _plain(schema, name, values.tolist())
   return columns
+
+
+def _plain(schema: schema_lib.Schema, name: str, values: list) -> np.ndarray:
+  """Returns texts without outer spaces, or numbers, of Python objects."""
+  is_text = [isinstance(value, str) for value in values]
+  is_number = [
+    isinstance(value, numbers.Real) and not isinstance(value, bool)
+    for value in values
+  ]
+  if values and all(is_number):
+    return np.array([float(value) for value in values])
+  absent = [not text and _is_absent(v) for text, v in zip(is_text, values)]
+  other = len(values) - sum(is_text) - sum(absent)
+  if other:
+    raise ValueError(
+      f'column {name!r} must hold texts or real numbers, got {other} values of '
+      'another kind, or numbers among texts or missing values'
+    )
+  if any(absent) and not schema.missing:
+    raise ValueError(
+      f'column {name!r}: {sum(absent)} values are missing, and the schema has '
+      'no text for them (missing)'
+    )
+  return np.array(
+    [v.strip() if t else schema.missing[0] for t, v in zip(is_text, values)],
+    np.str_,
+  )
+
+
+def _is_absent(value) -> bool:
+  differs = value != value  # True of NaN, and NA of pandas' NA.
+  if isinstance(differs, (bool, np.bool_)):
+    return value is None or bool(differs)
+  return differs is value
 
 
 def _missing(

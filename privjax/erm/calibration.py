@@ -38,6 +38,8 @@ TIGHT_SHARE = Fraction(1, 10)
 
 # Every result is moved to the safe side by this, well above its rounding.
 _SAFETY = 2.0**-40
+# Well within what float64 holds of exp(eps / 10) and 1 / eps.
+_MIN_EPSILON = Fraction(1, 2**40)
 _MAX_EPSILON = 10**4
 
 
@@ -72,6 +74,20 @@ class Calibration:
     return float(self.epsilon) - self.noise_epsilon
 
 
+def check_epsilon(epsilon: int | str | Fraction) -> Fraction:
+  """Returns epsilon as an exact fraction in [2^-40, 10^4].
+
+  Raises:
+    ValueError: if it is out of range.
+  """
+  exact = _validate.rational(epsilon=epsilon)
+  if not _MIN_EPSILON <= exact <= _MAX_EPSILON:
+    raise ValueError(
+      f'epsilon must be in [2^-40, {_MAX_EPSILON}], got {epsilon}'
+    )
+  return exact
+
+
 def calibrate(
   epsilon: int | str | Fraction,
   *,
@@ -83,7 +99,7 @@ def calibrate(
   """Splits epsilon between the noise and the determinants.
 
   Args:
-    epsilon: exact, > 0, at most 10^4.
+    epsilon: exact, in [2^-40, 10^4].
     loss: its curvature is c.
     num_rows: n >= 1, public.
     regularization: Lambda > 0, public, for rows of norm <= 1.
@@ -132,14 +148,12 @@ def calibrate(
     | input                          | result                               |
     |--------------------------------|--------------------------------------|
     | epsilon 0, negative, inf, NaN  | ValueError                           |
-    | epsilon above 10^4             | ValueError                           |
+    | epsilon outside [2^-40, 10^4]  | ValueError                           |
     | Lambda 0, negative, inf, NaN   | ValueError                           |
     | n = 1                          | allowed; Delta is large              |
     | Lambda tiny ('tight', 'paper') | Lambda + Delta depends on c/n, eps   |
   """
-  epsilon = _validate.rational(epsilon=epsilon)
-  if epsilon > _MAX_EPSILON:
-    raise ValueError(f'epsilon must be at most {_MAX_EPSILON}, got {epsilon}')
+  epsilon = check_epsilon(epsilon)
   _validate.integer(1, num_rows=num_rows)
   _validate.positive(regularization=regularization)
   _validate.one_of(RULES, calibration=calibration)

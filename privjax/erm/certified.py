@@ -38,6 +38,7 @@ Fraction = fractions.Fraction
 _ROW_BITS = 60
 _AIM_BITS = 36  # gamma aims at a gradient norm of 2^-36 or below.
 _REFINEMENTS = 20
+_MAX_CONDITION_BITS = 40
 _SATURATED = 128  # exp(-128) < 2^-184; see `_logistic_slope`.
 
 
@@ -53,6 +54,7 @@ class _Exact:
     bits: weights and slopes are integers in units of 2^-bits.
     error: bound on the norm of the error of `gradient`; public.
     gamma: the public distance to be proved.
+    radius: bound on |w*|, from public numbers and the noise.
   """
 
   rows: np.ndarray
@@ -63,6 +65,7 @@ class _Exact:
   bits: int
   error: Fraction
   gamma: Fraction
+  radius: Fraction
 
   def gradient(self, weights: list[int]) -> list[Fraction]:
     """Returns the gradient, within `error` of that of the ideal objective."""
@@ -89,6 +92,36 @@ class _Exact:
     room = self.gamma * self.regularization - self.error
     return sum(g * g for g in gradient) <= room * room
 
+  def sufficient_steps(self, weights: list[int]) -> int:
+    """Returns how many steps of `descend` are enough, for any rows."""
+    smooth = self.curvature + self.regularization
+    start = self.radius + Fraction(sum(map(abs, weights)), 1 << self.bits)
+    shrink = 2 * smooth * start / (self.gamma * self.regularization)
+    # The logarithm to base 2, rounded up, is above the natural one.
+    log = math.ceil(shrink).bit_length()
+    return math.ceil(smooth / self.regularization * log)
+
+
+def check(numbers: calibration_lib.Calibration, *, loss: losses.Loss) -> None:
+  """Refuses, by public numbers alone, what `release` refuses.
+
+  Args:
+    numbers: public calibration of the ideal mechanism.
+    loss: the loss.
+
+  Raises:
+    ValueError: if the loss is not one of `losses`, whose slopes are exact here,
+      or (c + mu) / mu exceeds 2^40, beyond which float64 proposes nothing.
+  """
+  losses.check_own(loss)
+  mu = Fraction(numbers.regularization)
+  if Fraction(loss.curvature) + mu > mu * 2**_MAX_CONDITION_BITS:
+    raise ValueError(
+      'regularization + Delta must be at least the curvature times '
+      f'2^-{_MAX_CONDITION_BITS} in this mode, got {float(mu):.3g}. Use a '
+      'larger regularization or a smaller epsilon. Nothing was fitted'
+    )
+
 
 def release(
   signed: np.ndarray,
@@ -111,7 +144,7 @@ def release(
     (weights `[d]` float64, gamma). Both may be released.
 
   Raises:
-    ValueError: on another loss, whose slope has no exact evaluation here.
+    ValueError: see `check`.
     entropy.EntropyError: if the operating system gives no bits.
 
   Formal guarantees:
@@ -129,11 +162,16 @@ def release(
        norm <= 1). J is mu-strongly convex, so a w that passes `proved`
        satisfies |w - w*| <= gamma.
     3. No failure. If the solver's w and 20 refinements do not pass, gradient
-       steps of length 1 / (c + mu) follow, each of which shrinks |w - w*| by
-       1 - mu/(c + mu), up to (error + rounding)/(c + mu). As gamma is chosen
-       with mu gamma >= 16 (error + rounding) (c + mu) / mu, they pass after
-       finitely many steps, for every b. So the output is never a failure, and
-       gamma is a public constant.
+       steps of length 1 / L with L = c + mu follow from 0, each of which
+       shrinks |w - w*| by 1 - mu/L, up to (error + rounding)/L. Since |w*| <=
+       |gradient at 0| / mu <= (1 + |b|/n) / mu <= `radius` =: R, after k steps
+       L |w - w*| <= L R exp(-k mu/L) + D with D = (error + rounding) L / mu.
+       By its choice, mu gamma >= 16 D; a w with L |w - w*| <= mu gamma - 2
+       error passes; so k = (L/mu) log(2 L R / (mu gamma)) steps are enough.
+       `sufficient_steps` rounds this up, and no more are taken. The bound
+       holds for all rows: it depends on public numbers and on b, which is
+       independent of them. So the output is never a failure, and gamma is a
+       public constant.
     4. Rounding. With grid = gamma and Q the nearest grid point, in units of the
        grid |Q(w) - Q(w*)|_1 <= d + sqrt(d) =: s / 2. For Z with
        P(Z = k) proportional to exp(-|k|_1 eps_o / s) and every output o,
@@ -141,8 +179,9 @@ def release(
        Q(w*) + Z is a post-processing of w*. Going from Q(w) to Q(w*), to the
        neighbor's Q(w*), to its Q(w) costs eps_o/2 + epsilon + eps_o/2.
 
-    Not covered: time. Refinements, and with them gradient steps that may take
-    long, depend on private rows.
+    Not covered: time. How many of the at most 20 refinements and of the
+    bounded number of gradient steps are taken depends on private rows. And the
+    bound of step 3 is a bound, not a promise to end soon: L/mu may be 2^40.
   """
   problem = _exact(signed, numbers, loss, source)
   weights = _minimizer(problem, signed)
@@ -158,8 +197,7 @@ def release(
 
 
 def _exact(signed, numbers, loss, source) -> _Exact:
-  if loss.name not in ('logistic', 'huber_hinge'):
-    raise ValueError(f'loss must be logistic or huber_hinge, got {loss.name!r}')
+  check(numbers, loss=loss)
   num_rows, dimension = signed.shape
   scale = 2 / Fraction(numbers.noise_epsilon)
   mu = Fraction(numbers.regularization)
@@ -179,17 +217,19 @@ def _exact(signed, numbers, loss, source) -> _Exact:
     16 * (error + rounding) * smooth / (mu * mu),
   )
   draw = vector_noise.draw(dimension, source=source)
+  noise = [
+    scale * Fraction(unit, 2**vector_noise.UNIT_BITS) for unit in draw.units
+  ]
   return _Exact(
     rows=_fixed_rows(signed),
-    noise=[
-      scale * Fraction(unit, 2**vector_noise.UNIT_BITS) for unit in draw.units
-    ],
+    noise=noise,
     loss=loss,
     regularization=mu,
     curvature=curvature,
     bits=bits,
     error=error,
     gamma=_power_of_two_above(needed),
+    radius=(1 + sum(map(abs, noise)) / num_rows + error) / mu,
   )
 
 
@@ -210,13 +250,18 @@ def descend(problem: _Exact, weights: list[int]) -> list[int]:
   Args:
     problem: the exact objective.
     weights: d integers, in units of 2^-bits.
+
+  Returns:
+    Weights within gamma of the minimizer: either their own gradient proves it,
+    or the number of steps does.
   """
   step = (1 << problem.bits) / (problem.curvature + problem.regularization)
-  while True:
+  for _ in range(problem.sufficient_steps(weights)):
     gradient = problem.gradient(weights)
     if problem.proved(gradient):
-      return weights
+      break
     weights = [w - round(g * step) for w, g in zip(weights, gradient)]
+  return weights
 
 
 def _proposal(problem: _Exact, signed: np.ndarray) -> list[int]:
@@ -229,7 +274,8 @@ def _proposal(problem: _Exact, signed: np.ndarray) -> list[int]:
     tolerance=1e-13 * (1 + float(np.linalg.norm(linear))),
   )
   weights = np.nan_to_num(np.asarray(fitted.weights), posinf=0, neginf=0)
-  return [int(Fraction(w) * (1 << problem.bits)) for w in weights.tolist()]
+  unit = 1 << problem.bits
+  return _inside(problem, [int(Fraction(w) * unit) for w in weights.tolist()])
 
 
 def _refined(problem, signed, weights, gradient) -> list[int]:
@@ -239,10 +285,21 @@ def _refined(problem, signed, weights, gradient) -> list[int]:
   second = np.asarray(problem.loss.second(signed @ current), np.float64)
   hessian = signed.T @ (signed * second[:, None]) / len(signed)
   hessian += float(problem.regularization) * np.eye(len(weights))
-  step = np.linalg.solve(hessian, np.array([float(g) for g in gradient]))
+  try:
+    step = np.linalg.solve(hessian, np.array([float(g) for g in gradient]))
+  except np.linalg.LinAlgError:
+    # Singular in float64. An error would be an output that depends on rows.
+    return weights
   if not np.isfinite(step).all():
     return weights
-  return [w - int(Fraction(s) * unit) for w, s in zip(weights, step.tolist())]
+  moved = [w - int(Fraction(s) * unit) for w, s in zip(weights, step.tolist())]
+  return _inside(problem, moved)
+
+
+def _inside(problem: _Exact, weights: list[int]) -> list[int]:
+  """Moves weights into a box around w*: no further from it, and never huge."""
+  limit = math.ceil(problem.radius * (1 << problem.bits))
+  return [min(max(weight, -limit), limit) for weight in weights]
 
 
 def _fixed_rows(signed: np.ndarray) -> np.ndarray:

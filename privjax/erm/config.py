@@ -19,6 +19,7 @@ from privjax import types
 from privjax.erm import losses
 
 EXCESS = ('raise', 'clip')
+_SCALARS = (str, bytes, bool, int, float, np.generic)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,15 +27,17 @@ class ErmConfig:
   """Public settings of a linear model.
 
   Attributes:
-    loss: `losses.LOGISTIC` or `losses.huber_hinge(h)`.
+    loss: `losses.LOGISTIC` or `losses.huber_hinge(h)`, nothing else: what the
+      privacy proof needs of a loss was shown for these.
     regularization: Lambda > 0, for rows scaled to unit norm.
-    row_norm: q > 0, declared bound on the Euclidean norm of every row of
+    row_norm: q >= 1e-300, declared bound on the Euclidean norm of every row of
       features. There is no default: reading it off the data would leak.
-    classes: (negative label, positive label), two different values. Labels that
-      do not occur in the data are fine.
+    classes: (negative label, positive label), two different texts or two
+      different numbers. Labels that do not occur in the data are fine.
     intercept: value > 0 of the constant column that is appended, or `None` for
       no intercept. The column is part of the row: its weight is penalized and
-      perturbed like the others, and the norm bound is sqrt(q^2 + intercept^2).
+      perturbed like the others, and the norm bound is sqrt(q^2 + intercept^2),
+      at most 1e300.
     excess: what to do with a row longer than q: 'raise' or 'clip' to q. A
       refusal depends on the data, so 'raise' holds its guarantee among tables
       that satisfy the bound; 'clip' holds it for all.
@@ -48,18 +51,24 @@ class ErmConfig:
   excess: Literal['raise', 'clip'] = 'raise'
 
   def __post_init__(self):
-    if not isinstance(self.loss, losses.Loss):
-      raise ValueError(f'loss must be a Loss, got {self.loss!r}')
+    losses.check_own(self.loss)
     _validate.positive(regularization=self.regularization)
     _validate.positive(row_norm=self.row_norm)
     if self.intercept is not None:
       _validate.positive(intercept=self.intercept)
+    # Below, numbers next to the smallest float have no relative precision;
+    # above, the divisor overflows.
+    if not 1e-300 <= float(self.row_norm) <= self.bound <= 1e300:
+      raise ValueError(
+        'row_norm and intercept must give a norm bound in [1e-300, 1e300], got '
+        f'row_norm = {self.row_norm!r}, intercept = {self.intercept!r}'
+      )
     _validate.one_of(EXCESS, excess=self.excess)
-    is_pair = isinstance(self.classes, (tuple, list)) and len(self.classes) == 2
-    if not is_pair or self.classes[0] == self.classes[1]:
+    if not _is_pair(self.classes):
       raise ValueError(
         'classes must be the pair (negative label, positive label) of two '
-        f'different public values, got {self.classes!r}'
+        'different public values, both texts or both numbers, got '
+        f'{self.classes!r}'
       )
 
   @property
@@ -115,7 +124,9 @@ def unit_rows(
     raise ValueError(f'features must not be empty, got shape {features.shape}')
   _validate.finite(features=features)
   signs = _signs(labels, len(features), config.classes)
-  features = features.astype(np.float64)
+  with np.errstate(over='ignore'):  # Of wider floats; refused in a moment.
+    features = features.astype(np.float64)
+  _validate.finite(features=features)
   num_features = features.shape[1]
   slack = (num_features + 8) * 2.0**-52
   features = _bounded(features, config, slack)
@@ -150,11 +161,22 @@ def _bounded(
   return np.where(long, shape / shape_norms * config.row_norm, features)
 
 
+def _is_pair(classes) -> bool:
+  """Whether predictions, an array of both values, can give them back."""
+  if not isinstance(classes, (tuple, list)) or len(classes) != 2:
+    return False
+  if not all(isinstance(value, _SCALARS) for value in classes):
+    return False
+  both = np.asarray(classes)
+  # (0, 'no') is not given back: it becomes ('0', 'no').
+  return both.tolist() == list(classes) and bool(both[0] != both[1])
+
+
 def _signs(labels: types.Array, num_rows: int, classes) -> np.ndarray:
   """Returns `[n]` float64: -1 for classes[0], +1 for classes[1]."""
   labels = np.asarray(labels)
   _validate.shape((num_rows,), labels=labels)
-  negative, positive = labels == classes[0], labels == classes[1]
+  negative, positive = (_equal(labels, value) for value in classes)
   unknown = int(num_rows - np.count_nonzero(negative | positive))
   if unknown:
     raise ValueError(
@@ -162,3 +184,12 @@ def _signs(labels: types.Array, num_rows: int, classes) -> np.ndarray:
       'Nothing was fitted'
     )
   return np.where(positive, 1.0, -1.0)
+
+
+def _equal(labels: np.ndarray, value) -> np.ndarray:
+  """Returns `[n]` bool; a label that compares to nothing is not equal."""
+  if labels.dtype.kind not in 'OT':
+    return labels == value
+  # What compares to pandas' NA is NA, which has no truth value.
+  equal = [label == value for label in labels.tolist()]
+  return np.array([isinstance(e, (bool, np.bool_)) and bool(e) for e in equal])

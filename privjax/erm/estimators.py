@@ -9,7 +9,9 @@
 'row'
 
 What scikit-learn's own linear models read off the data must be declared here:
-the classes and the norm bound of a row. `cross_val_score` and grid searches fit
+the classes and the norm bound of a row. As in scikit-learn, whose scorers rely
+on it, `classes_` is sorted and its larger value is the positive class, in
+whatever order the two are declared. `cross_val_score` and grid searches fit
 many times, and each fit costs its epsilon: the models of k folds and m settings
 cost m (k - 1) epsilon together if the folds depend on positions only; folds
 stratified by private labels, and all scores on private rows, are NOT COVERED
@@ -17,6 +19,7 @@ stratified by private labels, and all scores on private rows, are NOT COVERED
 within the epsilon of one `fit`.
 """
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -78,15 +81,20 @@ class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
       intercept=self.intercept,
       excess=self.excess,
     )
+    ordered = tuple(sorted(config.classes))
+    config = dataclasses.replace(config, classes=ordered)
     self._check_tuning()
-    X, y = validation.check_X_y(X, y, dtype='float64')
-    released = self._released(X, y, config)
+    checked = _checked_entries(
+      lambda: validation.check_X_y(X, y, dtype='float64'), X=X, y=y
+    )
+    # Names and number of columns; its errors hold nothing else.
+    validation.validate_data(self, X, skip_check_array=True)
+    released = self._released(*checked, config)
     self.model_ = released.model
     self.regularization_ = released.regularization
     self.classes_ = np.asarray(config.classes)
     self.coef_ = self.model_.weights[None, :]
     self.intercept_ = np.array([self.model_.intercept])
-    self.n_features_in_ = X.shape[1]
     self.guarantee_ = self.model_.guarantee
     self.certified_ = self.model_.certified
     return self
@@ -123,15 +131,41 @@ class _PrivateLinearClassifier(base.ClassifierMixin, base.BaseEstimator):
 
   def _checked(self, X) -> tuple[model_lib.LinearModel, np.ndarray]:
     validation.check_is_fitted(self, 'model_')
-    return self.model_, validation.check_array(X, dtype='float64')
+    checked = _checked_entries(
+      lambda: validation.check_array(X, dtype='float64'), X=X
+    )
+    validation.validate_data(self, X, skip_check_array=True, reset=False)
+    return self.model_, checked
+
+  def __sklearn_tags__(self):
+    tags = super().__sklearn_tags__()
+    tags.classifier_tags.multi_class = False
+    return tags
 
   def decision_function(self, X) -> np.ndarray:
-    """Returns `[n]` scores; positive means classes[1]."""
+    """Returns `[n]` scores; positive means classes_[1]."""
     return model_lib.decision_function(*self._checked(X))
 
   def predict(self, X) -> np.ndarray:
     """Returns `[n]` labels."""
     return model_lib.predict(*self._checked(X))
+
+
+def _checked_entries(check, **arrays):
+  """Returns `check()`, whose errors may quote entries of the arrays."""
+  try:
+    return check()
+  except (TypeError, ValueError):
+    pass
+  # Out here, so that the new error does not hold the old one as its context.
+  described = ', '.join(
+    f'{name} of shape {getattr(array, "shape", "unknown")}'
+    for name, array in arrays.items()
+  )
+  raise ValueError(
+    'X must be a dense finite real [n, m] matrix, and y of a fit [n] labels, '
+    f'got {described}. Nothing was fitted or predicted'
+  )
 
 
 class PrivateLogisticRegression(_PrivateLinearClassifier):
@@ -143,7 +177,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     regularization: Lambda > 0, for rows scaled to unit norm; not used with
       tune='private'.
     row_norm: declared bound on the norm of every row; required, public.
-    classes: (negative label, positive label); required, public.
+    classes: the two labels in any order, both texts or both numbers; required,
+      public. The larger one is positive.
     intercept: value of a constant column, penalized like the others, or `None`.
     excess: 'raise' or 'clip' for rows longer than row_norm.
     calibration: 'tight' or 'paper'.
@@ -154,9 +189,17 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     random_state: a seed in [0, 2^32) for a replay, which repeats its noise in
       *every* fit and is never certified; `None` reads the operating system.
 
-  Attributes: `coef_`, `intercept_`, `classes_`, `n_features_in_` as in
-  scikit-learn; `guarantee_`, `certified_` and `model_` as in `LinearModel`;
-  `regularization_`, the Lambda of the fit.
+  Attributes: `coef_`, `intercept_`, `classes_`, `n_features_in_` and
+  `feature_names_in_` as in scikit-learn; `guarantee_` and `certified_` as in
+  `LinearModel`; `model_`, the `LinearModel`; `regularization_`, the Lambda of
+  the fit.
+
+  For release are `coef_`, `intercept_`, `regularization_` and what is public or
+  derived from them: `classes_`, `guarantee_`, predictions for public rows. Not
+  for release is the estimator as a whole, as a pickle say: `model_` holds
+  `residual_bound`, which was measured on private rows.
+
+  Errors name shapes and counts, never an entry of X or y.
 
   Formal guarantees: those of `objective.fit`, or of `tuning.tune` with
   tune='private', per call of `fit`, if every argument was chosen without
@@ -168,7 +211,7 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     return self._fit(X, y, losses.LOGISTIC)
 
   def predict_proba(self, X) -> np.ndarray:
-    """Returns `[n, 2]` probabilities of the two classes."""
+    """Returns `[n, 2]` probabilities of `classes_`."""
     return model_lib.probabilities(*self._checked(X))
 
 

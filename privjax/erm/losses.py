@@ -82,20 +82,26 @@ LOGISTIC = Loss(
 )
 
 
-# Cached, so that equal losses are one object and compile once.
-@functools.cache
 def huber_hinge(smoothing: float = 0.5) -> Loss:
   """Returns the hinge loss with its kink smoothed over |1 - z| <= smoothing.
 
   Args:
-    smoothing: h > 0, finite. The curvature is 1 / (2 h).
+    smoothing: h in [1e-100, 1e100]. The curvature is 1 / (2 h).
 
   Raises:
-    ValueError: if smoothing is not a finite number > 0.
+    ValueError: if smoothing is out of range.
   """
   _validate.positive(smoothing=smoothing)
   h = float(smoothing)
+  # Far beyond any use, and far within what float64 holds of 1 / (2 h).
+  if not 1e-100 <= h <= 1e100:
+    raise ValueError(f'smoothing must be in [1e-100, 1e100], got {smoothing!r}')
+  return _huber_hinge(h)
 
+
+# Cached, so that equal losses are one object and compile once.
+@functools.cache
+def _huber_hinge(h: float) -> Loss:
   def value(margin):
     inside = jnp.square(1 + h - margin) / (4 * h)
     outside = jnp.maximum(1 - margin, 0)
@@ -120,3 +126,24 @@ def huber_hinge(smoothing: float = 0.5) -> Loss:
     curvature=1 / (2 * h),
     smoothing=h,
   )
+
+
+def check_own(loss: Loss) -> None:
+  """Refuses what only looks like a loss of this module.
+
+  A record of the same name with another slope or a smaller curvature would be
+  fitted under a guarantee that is not its own.
+
+  Args:
+    loss: anything.
+
+  Raises:
+    ValueError: if it does not equal `LOGISTIC` or some `huber_hinge(h)`.
+  """
+  own = isinstance(loss, Loss) and (
+    loss == LOGISTIC or (loss.smoothing and loss == huber_hinge(loss.smoothing))
+  )
+  if not own:
+    raise ValueError(
+      f'loss must be losses.LOGISTIC or losses.huber_hinge(h), got {loss!r}'
+    )

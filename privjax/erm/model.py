@@ -40,7 +40,8 @@ class LinearModel:
   weights: np.ndarray
   intercept: float
   classes: tuple[Any, Any]
-  residual_bound: float
+  # Not shown: in most modes it was measured on private rows.
+  residual_bound: float = dataclasses.field(repr=False)
   certified: bool
   guarantee: types.PrivacyGuarantee
 

@@ -52,7 +52,8 @@ def guarantee(
   """Returns the statement that one fit at `epsilon` satisfies.
 
   Args:
-    epsilon: exact, or `None` for the non-private limit: no bound is claimed.
+    epsilon: exact, in [2^-40, 10^4], or `None` for the non-private limit: no
+      bound is claimed.
     calibration: 'paper' or 'tight'.
     mode: 'exact-argmin' or 'certified-inexact'.
   """
@@ -71,7 +72,9 @@ def guarantee(
       'discrete Laplace noise'
     )
   return types.PrivacyGuarantee(
-    epsilon=None if epsilon is None else _validate.rational(epsilon=epsilon),
+    epsilon=(
+      None if epsilon is None else calibration_lib.check_epsilon(epsilon)
+    ),
     relation=types.NeighboringRelation.REPLACE_ONE_ROW,
     theorem=theorem,
   )
@@ -93,14 +96,16 @@ def fit(
     features: `[n, m]` real, private.
     labels: `[n]`, private, each in `config.classes`.
     config: public settings, the norm bound among them.
-    epsilon: exact total cost, > 0; `None` is the non-private limit.
+    epsilon: exact total cost, in [2^-40, 10^4]; `None` is the non-private
+      limit.
     calibration: 'tight' (default) or 'paper'.
     mode: 'exact-argmin' or 'certified-inexact'.
     key: consumed; makes a replay, which is not certified. `None` reads the
       operating system's random bits.
 
   Returns:
-    The model. `weights` and `intercept` are what the guarantee is about.
+    The model. `weights` and `intercept` are what the guarantee is about;
+    `residual_bound` may be released in 'certified-inexact' only.
 
   Raises:
     ValueError: on anything out of range or not finite; nothing was fitted.
@@ -113,8 +118,9 @@ def fit(
 
     'exact-argmin': by the theorem proved in `calibration.calibrate`, ASSUMING
     that the solver returned the exact minimizer and that the noise is a real
-    vector. In truth the minimizer is off by at most `residual_bound` and both
-    are float64; no theorem covers that.
+    vector. In truth the minimizer is off by at most `residual_bound`, which
+    counts the rounding of the solver and not that of the noise or of the rows;
+    no theorem covers that.
 
     'certified-inexact': without this assumption. epsilon is split into
     (1 - ROUNDING_SHARE) epsilon for the ideal mechanism and the rest for the
@@ -122,8 +128,12 @@ def fit(
 
     | input                             | behavior                           |
     |-----------------------------------|------------------------------------|
-    | epsilon 0, negative, inf, NaN     | ValueError                         |
+    | epsilon outside [2^-40, 10^4]     | ValueError (in 'certified-inexact' |
+    |                                   | also if 0.99 epsilon is)           |
     | epsilon `None`                    | no noise; guarantee.epsilon `None` |
+    | (c + mu) / mu above 2^40 in       | ValueError, by public numbers      |
+    | 'certified-inexact', mu = Lambda  | alone, before a row is read        |
+    | + Delta                           |                                    |
     | row_norm missing, 0, inf, NaN     | ValueError                         |
     | a row longer than row_norm        | ValueError, or clipped             |
     | all-zero rows or columns          | fitted like any other              |
@@ -137,12 +147,15 @@ def fit(
   """
   _validate.one_of(MODES, mode=mode)
   stated = guarantee(epsilon, calibration=calibration, mode=mode)
-  if stated.epsilon is not None:
-    _calibrate(stated.epsilon, 1, config, calibration)  # Before reading rows.
+  _validate.shape((None, None), features=features)
+  # What public numbers refuse is refused before a row is read.
+  num_rows = np.shape(features)[0]
+  total = stated.epsilon
+  numbers = _numbers(total, num_rows, config, calibration, mode)
   rows = config_lib.unit_rows(features, labels, config)
   source = vector_noise.bit_source(key)
-  certified_draw = stated.epsilon is not None and entropy.is_certified(source)
-  if stated.epsilon is None:
+  certified_draw = numbers is not None and entropy.is_certified(source)
+  if total is None or numbers is None:
     weights, distance = single.solve(
       rows.signed,
       np.zeros(rows.dimension),
@@ -150,7 +163,6 @@ def fit(
       regularization=config.regularization,
     )
   elif mode == 'exact-argmin':
-    numbers = _calibrate(stated.epsilon, rows.num_rows, config, calibration)
     noise = vector_noise.draw(rows.dimension, source=source).as_float64()
     weights, distance = single.solve(
       rows.signed,
@@ -159,12 +171,12 @@ def fit(
       regularization=numbers.regularization,
     )
   else:
-    rounding = stated.epsilon * ROUNDING_SHARE
-    numbers = _calibrate(
-      stated.epsilon - rounding, rows.num_rows, config, calibration
-    )
     weights, distance = certified.release(
-      rows.signed, numbers, rounding, loss=config.loss, source=source
+      rows.signed,
+      numbers,
+      total - numbers.epsilon,
+      loss=config.loss,
+      source=source,
     )
   return model_lib.from_unit_weights(
     weights,
@@ -177,11 +189,20 @@ def fit(
   )
 
 
-def _calibrate(epsilon, num_rows, config, rule):
-  return calibration_lib.calibrate(
-    epsilon,
+def _numbers(
+  epsilon, num_rows, config, rule, mode
+) -> calibration_lib.Calibration | None:
+  """Returns the calibration of the ideal mechanism; `None` for no noise."""
+  if epsilon is None:
+    return None
+  inexact = mode == 'certified-inexact'
+  numbers = calibration_lib.calibrate(
+    epsilon * (1 - ROUNDING_SHARE) if inexact else epsilon,
     loss=config.loss,
     num_rows=num_rows,
     regularization=config.regularization,
     calibration=rule,
   )
+  if inexact:
+    certified.check(numbers, loss=config.loss)
+  return numbers

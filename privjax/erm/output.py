@@ -22,6 +22,7 @@ import numpy as np
 
 from privjax import _validate
 from privjax import types
+from privjax.erm import calibration
 from privjax.erm import config as config_lib
 from privjax.erm import model as model_lib
 from privjax.erm import single
@@ -56,7 +57,7 @@ def fit(
     features: `[n, m]` real, private.
     labels: `[n]`, private, each in `config.classes`.
     config: public settings, the norm bound among them.
-    epsilon: exact, > 0.
+    epsilon: exact, in [2^-40, 10^4].
     key: consumed; makes a replay, which is not certified. `None` reads the
       operating system's random bits.
 
@@ -72,7 +73,7 @@ def fit(
     public. Edge cases are those of `objective.fit`; there is no 'certified-
     inexact' mode.
   """
-  epsilon = _validate.rational(epsilon=epsilon)
+  epsilon = calibration.check_epsilon(epsilon)
   rows = config_lib.unit_rows(features, labels, config)
   weights, distance = single.solve(
     rows.signed,

@@ -78,8 +78,9 @@ def minimize(
 ) -> Fit:
   """Minimizes J by Newton steps with a safeguarded step size.
 
-  Stops once the gradient norm is at most `tolerance`, or after `max_steps`; a
-  batched caller's finished problems stand still while others go on.
+  Stops once the gradient norm is at most `tolerance` or what rounding alone
+  makes of it, or after `max_steps`; a batched caller's finished problems stand
+  still while others go on.
 
   Args:
     rows: `[n, d]` float64, each row multiplied by its label.
@@ -87,7 +88,7 @@ def minimize(
     linear: `[d]` float64.
     penalty: `[d]` float64 > 0.
     loss: static.
-    tolerance: on the gradient norm.
+    tolerance: on the gradient norm; 0 asks for what float64 can do.
     max_steps: static bound on the number of steps.
 
   Returns:
@@ -166,8 +167,15 @@ def minimize(
     )
     return _State(trial.weights, trial.gradient, state.num_steps + 1)
 
+  steepest = jnp.linalg.norm(hessian(curvature_bound))
+  constant = 1 + jnp.linalg.norm(linear)
+
   def unfinished(state):
-    large = jnp.linalg.norm(state.gradient) > tolerance
+    # A shorter gradient is rounding of its terms: slopes of at most 1, the
+    # linear term, and what weights contribute by margins and penalty.
+    rounding = constant + steepest * jnp.linalg.norm(state.weights)
+    enough = jnp.maximum(tolerance, 2.0**-52 * rounding)
+    large = jnp.linalg.norm(state.gradient) > enough
     return large & (state.num_steps < max_steps)
 
   # From 0, a step with the curvature bound for the second derivative: it cannot

@@ -41,6 +41,10 @@ Fraction = fractions.Fraction
 Noise = Literal['fresh', 'shared']
 NOISES = ('fresh', 'shared')
 
+# Distance from the optimum, in units of unit rows, that is aimed at without
+# noise.
+_EXACT = 1e-8
+
 
 class SweepFits(NamedTuple):
   """Fits of a grid: regularizations, epsilons, folds, draws. Not for release.
@@ -114,7 +118,9 @@ def sweep(
     calibration: 'tight' or 'paper'.
     names: prefix of every noise name.
     noise: as in `cell_noise`.
-    tolerance: on the gradient norm.
+    tolerance: on the gradient norm of fits with noise. Those without aim at
+      1e-8 Lambda if that is less, so that they are within 1e-8 of the optimum
+      as far as float64 goes.
     batch_size: most fits solved side by side. Memory grows with it; results do
       not depend on it beyond rounding.
 
@@ -125,6 +131,13 @@ def sweep(
   _validate.integer(1, batch_size=batch_size)
   fold_masks = np.asarray(fold_masks)
   _validate.shape((None, rows.num_rows), fold_masks=fold_masks)
+  if fold_masks.dtype != bool:
+    raise ValueError(f'fold_masks must be bool, got {fold_masks.dtype}')
+  if 0 in (len(fold_masks), len(epsilons), len(regularizations)):
+    raise ValueError(
+      'fold_masks, epsilons and regularizations must not be empty, got '
+      f'{len(fold_masks)}, {len(epsilons)} and {len(regularizations)}'
+    )
   grid = _grid(fold_masks, loss, epsilons, regularizations, calibration)
   # (i, j, s) of what is solved per fold: one draw where there is no noise.
   cells = [
@@ -142,8 +155,15 @@ def sweep(
     np.array(
       [[numbers[cell[:2]].regularization for cell in cells] for numbers in grid]
     ),
+    np.array(
+      [
+        min(tolerance, _EXACT * regularizations[i])
+        if epsilons[j] is None
+        else tolerance
+        for i, j, _ in cells
+      ]
+    ),
     loss=loss,
-    tolerance=tolerance,
     batch_size=min(batch_size, len(cells)),
   )
   index = np.zeros((len(regularizations), len(epsilons), num_draws), np.int64)
@@ -227,12 +247,14 @@ def _merged(signed, fold_masks) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _solve(
-  unique, fold_weights, linear, penalty, *, loss, tolerance, batch_size
+  unique, fold_weights, linear, penalty, tolerance, *, loss, batch_size
 ) -> list[np.ndarray]:
   """Returns the leaves of a `solver.Fit`, each `[K, C, ...]`."""
   num_folds, num_cells, dimension = linear.shape
-  # A batch runs as long as its slowest fit: large noise takes more steps.
-  order = np.lexsort((np.linalg.norm(linear, axis=2), penalty), axis=1)
+  # A batch runs as long as its slowest fit: large noise takes more steps, and
+  # so does a smaller tolerance without noise.
+  size = np.linalg.norm(linear, axis=2)
+  order = np.lexsort((size, penalty, size > 0), axis=1)
   undo = np.argsort(order, axis=1)
   # Equal batches, so that one program serves; the rest repeats a cell.
   num_batches = -(-num_cells // batch_size)
@@ -242,6 +264,7 @@ def _solve(
   )
   linear = np.take_along_axis(linear, order[:, :, None], axis=1)
   penalty = np.take_along_axis(penalty, order, axis=1)
+  tolerance = tolerance[order]
 
   def solve_batch(task):
     fold, start = task
@@ -252,7 +275,7 @@ def _solve(
         fold_weights[fold],
         linear[fold, batch],
         penalty[fold, batch],
-        np.float64(tolerance),
+        tolerance[fold, batch],
         loss=loss,
       )
       return [np.asarray(leaf) for leaf in fits]
@@ -274,7 +297,7 @@ def _solve(
 
 @functools.partial(jax.jit, static_argnames='loss')
 def _solve_batch(unique, row_weights, linear, penalty, tolerance, *, loss):
-  def solve_one(linear, penalty):
+  def solve_one(linear, penalty, tolerance):
     return solver.minimize(
       unique,
       row_weights,
@@ -284,4 +307,4 @@ def _solve_batch(unique, row_weights, linear, penalty, tolerance, *, loss):
       tolerance=tolerance,
     )
 
-  return jax.vmap(solve_one)(linear, penalty)
+  return jax.vmap(solve_one)(linear, penalty, tolerance)

@@ -1,7 +1,9 @@
 """The exact self-test: its arithmetic, its reach, and the library under it."""
 
 import dataclasses
+import fractions
 import math
+import os
 
 from absl.testing import parameterized
 import numpy as np
@@ -16,6 +18,8 @@ _LOSSES = (
   ('logistic', erm.losses.LOGISTIC),
   ('huber_hinge', erm.losses.huber_hinge(0.5)),
 )
+# Of each slow search; set it to 1000000 for the long one.
+_NUM_TRIPLES = int(os.environ.get('PRIVJAX_TEST_TRIPLES', 100_000))
 
 
 def _config(loss, **changes):
@@ -77,9 +81,7 @@ class SearchTest(parameterized.TestCase):
       subject, num_features=2, num_triples=3000, seed=0
     )
     self.assertEqual(report.violations, ())
-    self.assertAlmostEqual(
-      report.epsilon, float(subject.norm_bound + subject.determinant_bound)
-    )
+    self.assertAlmostEqual(report.epsilon, float(fractions.Fraction(epsilon)))
     # The search reaches the one logarithm of the proof: all of the tight
     # bound, half of the paper's.
     reached = report.max_determinant_part / report.determinant_bound
@@ -110,10 +112,6 @@ class SearchTest(parameterized.TestCase):
     self.assertLessEqual(np.abs(norm).max(), subject.norm_bound)
     self.assertLessEqual(np.abs(determinant).max(), subject.determinant_bound)
     self.assertGreater(np.abs(determinant).max(), 0.01)
-    searched = density_ratio.search(
-      subject, num_features=2, num_triples=1000, seed=1
-    )
-    self.assertLessEqual(searched.max_total, 1)
 
   def test_the_worst_triples_are_reported(self):
     subject = density_ratio.library_subject(
@@ -166,7 +164,7 @@ class SlowSearchTest(parameterized.TestCase):
   @parameterized.product(
     named=_LOSSES, rule=('paper', 'tight'), intercept=(None, 1.0)
   )
-  def test_10_to_the_5_triples(self, named, rule, intercept):
+  def test_many_triples(self, named, rule, intercept):
     subject = density_ratio.library_subject(
       _config(named[1], intercept=intercept),
       1,
@@ -174,8 +172,9 @@ class SlowSearchTest(parameterized.TestCase):
       calibration=rule,
     )
     report = density_ratio.search(
-      subject, num_features=4, num_triples=100_000, seed=0
+      subject, num_features=4, num_triples=_NUM_TRIPLES, seed=0
     )
+    self.assertGreaterEqual(report.num_triples, 100_000)
     self.assertEqual(report.violations, ())
     self.assertTrue(math.isfinite(report.max_total))
     self.assertGreater(report.max_norm_part, 0.49 * report.norm_bound)

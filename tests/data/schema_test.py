@@ -164,10 +164,12 @@ class JsonTest(parameterized.TestCase):
     schema = table_registry.SCHEMAS[name]
     self.assertEqual(schema_json.from_json(schema_json.to_json(schema)), schema)
 
-  def test_round_trip_of_a_file(self):
+  @parameterized.parameters('utf-8', 'utf-8-sig')
+  def test_round_trip_of_a_file(self, encoding):
+    """With a byte order mark or without."""
     folder = self.enter_context(tempfile.TemporaryDirectory())
     path = pathlib.Path(folder) / 'schema.json'
-    path.write_text(schema_json.to_json(_SCHEMA), encoding='utf-8')
+    path.write_text(schema_json.to_json(_SCHEMA), encoding=encoding)
     self.assertEqual(schema_json.read_json(path), _SCHEMA)
 
   def test_equal_schemas_have_equal_text(self):

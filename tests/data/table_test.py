@@ -4,6 +4,7 @@ import dataclasses
 
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from privjax.data import table as table_lib
 from tests.data import table_cases
@@ -100,6 +101,62 @@ class FromRawTest(parameterized.TestCase):
     # The message is of the column, never of a row.
     for text in ('pink', '7777', 'twelve', 'secret'):
       self.assertNotIn(text, str(caught.exception))
+
+  @parameterized.parameters(object, np.dtypes.StringDType())
+  def test_reads_texts_of_any_type_alike(self, dtype):
+    changes = {
+      'color': ['red ', ' ? ', '', 'blue'],
+      'age': [' 10', '?', '11 ', '12'],
+    }
+    raw = table_cases.raw(**changes)
+    expected = table_lib.from_raw(table_cases.DROPPING, raw)
+    other = {name: values.astype(dtype) for name, values in raw.items()}
+    table = table_lib.from_raw(table_cases.DROPPING, other)
+    self.assertEqual(table.counts, expected.counts)
+    self.assertEqual(table.counts.missing, {'color': 2, 'age': 1})
+    for name, values in expected.columns.items():
+      np.testing.assert_array_equal(table.columns[name], values, strict=True)
+
+  @parameterized.parameters(None, np.nan, pd.NA, pd.NaT)
+  def test_absent_objects_among_texts_are_missing(self, absent):
+    color = np.array(['red', absent, 'blue', ' green'], object)
+    raw = table_cases.raw() | {'color': color}
+    table = table_lib.from_raw(table_cases.DROPPING, raw)
+    self.assertEqual(table.columns['color'].tolist(), [0, 2, 1])
+    self.assertEqual(table.counts.missing, {'color': 1})
+    with self.assertRaisesRegex(ValueError, "missing in column 'color': 1"):
+      table_lib.from_raw(_SCHEMA, raw)
+    no_mark = dataclasses.replace(_SCHEMA, missing=())
+    with self.assertRaisesRegex(ValueError, "'color': 1 values are missing"):
+      table_lib.from_raw(no_mark, raw)
+
+  def test_reads_a_data_frame(self):
+    frame = pd.DataFrame(table_cases.raw(age=[10, 12, 13, 20]))
+    expected = table_cases.table(age=[10, 12, 13, 20])
+    for raw in (frame, frame.astype(object)):
+      table = table_lib.from_raw(_SCHEMA, raw)
+      self.assertEqual(table.counts, expected.counts)
+      for name, values in expected.columns.items():
+        np.testing.assert_array_equal(table.columns[name], values)
+
+  @parameterized.parameters(
+    ('age', [10, '12', 13, 20], 'got 3 values of another kind'),
+    ('age', [10, None, 13, 20], 'got 3 values of another kind'),
+    ('age', [True, True, True, True], 'got 4 values of another kind'),
+    ('age', [np.True_, '1', '2', '3'], 'got 1 values of another kind'),
+    ('age', [10.0, np.nan, 13, 20], '1 values are not finite numbers'),
+    ('color', [b'red', 'red', 'red', 'red'], 'got 1 values of another kind'),
+    ('color', [['secret'], 'red', 'red', 'red'], 'got 1 values of another'),
+  )
+  def test_refuses_other_objects(self, name, values, message):
+    column = np.empty(4, object)
+    column[:] = values
+    raw = table_cases.raw() | {name: column}
+    with self.assertRaisesRegex(
+      ValueError, f"^column '{name}'.*{message}"
+    ) as caught:
+      table_lib.from_raw(_SCHEMA, raw)
+    self.assertNotIn('secret', str(caught.exception))
 
   def test_refuses_an_absent_column(self):
     raw = table_cases.raw()

@@ -1,5 +1,7 @@
 """What a table may look like, and what is refused before anything is fitted."""
 
+import dataclasses
+
 from absl.testing import parameterized
 import numpy as np
 
@@ -25,7 +27,7 @@ class UnitRowsTest(parameterized.TestCase):
     )
     self.assertEqual(rows.dimension, 3)
 
-  @parameterized.parameters(1e-300, 1e-3, 1.0, 7.3, 1e200)
+  @parameterized.parameters(1e-300, 1e-3, 1.0, 7.3, 1e200, 1e300)
   def test_no_row_is_longer_than_1_by_a_rounding(self, row_norm):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(2000, 7))
@@ -50,6 +52,32 @@ class UnitRowsTest(parameterized.TestCase):
     config = cases.config(excess='clip')
     rows = erm.unit_rows(features, np.array([1, 1]), config)
     np.testing.assert_allclose(rows.signed[0], [0.5**0.5, -(0.5**0.5)])
+
+  @parameterized.parameters('raise', 'clip')
+  def test_wider_floats_are_finite_in_64_bits(self, excess):
+    """1e4000 is finite in extended precision, infinite in a row of the fit."""
+    if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
+      self.skipTest('no wider float on this machine')
+    features = np.array(
+      [[np.longdouble('1e4000'), 0], [0.1, 0.2]], np.longdouble
+    )
+    with self.assertRaisesRegex(ValueError, 'features must be finite, got 1'):
+      erm.unit_rows(features, [1, 0], cases.config(excess=excess))
+
+  def test_what_compares_to_nothing_is_no_label(self):
+    class Undecided:
+      def __eq__(self, other):
+        return self
+
+      def __bool__(self):
+        raise TypeError('boolean value is ambiguous')
+
+    labels = np.array([1, Undecided(), None], object)
+    with self.assertRaisesRegex(ValueError, 'labels must be .* got 2 others'):
+      erm.unit_rows(np.zeros((3, 1)), labels, cases.config())
+    labels[1:] = 0
+    rows = erm.unit_rows(np.ones((3, 1)), labels, cases.config())
+    self.assertEqual(np.sign(rows.signed).ravel().tolist(), [1, -1, -1])
 
   @parameterized.named_parameters(
     ('nan', [[np.nan, 0.0]], [1], 'features must be finite'),
@@ -77,6 +105,17 @@ class UnitRowsTest(parameterized.TestCase):
     dict(classes=(1, 1)),
     dict(classes=(0, 1, 2)),
     dict(classes=None),
+    dict(classes=(0, 'no')),
+    dict(classes=(None, 1)),
+    dict(classes=(float('nan'), 1)),
+    dict(classes=((0,), (1,))),
+    dict(row_norm=5e-324),
+    dict(row_norm=9e-301),
+    dict(row_norm=1.1e300),
+    dict(intercept=1.1e300),
+    dict(row_norm=9e299, intercept=9e299),
+    dict(loss=dataclasses.replace(cases.LOGISTIC, curvature=1e-9)),
+    dict(loss=dataclasses.replace(cases.HINGE, name='logistic')),
     dict(loss='logistic'),
   )
   def test_bad_config(self, **bad):

@@ -4,7 +4,10 @@ import fractions
 
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 from sklearn import base
+from sklearn import calibration
+from sklearn import metrics
 from sklearn import model_selection
 from sklearn import pipeline
 from sklearn import preprocessing
@@ -113,6 +116,122 @@ class EstimatorsTest(parameterized.TestCase):
     labels[:] = 'no'
     estimator = estimators.PrivateSVM(**_SETTINGS).fit(features, labels)
     self.assertEqual(estimator.classes_.tolist(), ['no', 'yes'])
+
+
+class SklearnTest(parameterized.TestCase):
+  """What scikit-learn's machinery reads off an estimator."""
+
+  @parameterized.product(
+    classes=((0, 1), (1, 0)),
+    scoring=('accuracy', 'roc_auc', 'neg_log_loss', 'average_precision'),
+  )
+  def test_scorers_do_not_depend_on_the_order_of_classes(
+    self, classes, scoring
+  ):
+    features, labels = cases.table(64)
+    fit = lambda pair: estimators.PrivateLogisticRegression(
+      **(_SETTINGS | dict(classes=pair))
+    ).fit(features, labels)
+    scorer = metrics.get_scorer(scoring)
+    estimator = fit(classes)
+    self.assertEqual(estimator.classes_.tolist(), [0, 1])
+    found = scorer(estimator, features, labels)
+    positive = estimator.decision_function(features)
+    expected = {
+      'accuracy': lambda: np.mean((positive > 0) == labels),
+      'roc_auc': lambda: metrics.roc_auc_score(labels, positive),
+      'neg_log_loss': lambda: (
+        -np.log1p(np.exp(-(2 * labels - 1) * positive)).mean()
+      ),
+      'average_precision': lambda: metrics.average_precision_score(
+        labels, positive
+      ),
+    }[scoring]()
+    self.assertAlmostEqual(found, expected)
+    # Better than a coin: the table is not noise.
+    self.assertGreater(found, -0.69 if scoring == 'neg_log_loss' else 0.6)
+
+  def test_calibration_in_either_order(self):
+    features, labels = cases.table(64)
+    scores = [
+      calibration.CalibratedClassifierCV(
+        estimators.PrivateSVM(**(_SETTINGS | dict(classes=classes))), cv=4
+      )
+      .fit(features, labels)
+      .score(features, labels)
+      for classes in ((0, 1), (1, 0))
+    ]
+    self.assertEqual(scores[0], scores[1])
+    self.assertGreater(scores[0], 0.6)
+
+  def test_two_classes_only(self):
+    tags = estimators.PrivateSVM().__sklearn_tags__()
+    self.assertFalse(tags.classifier_tags.multi_class)
+
+  @parameterized.named_parameters(*_KINDS)
+  def test_columns_keep_their_names_and_order(self, kind):
+    features, labels = _table()
+    frame = pd.DataFrame(features, columns=list('abcd'))
+    estimator = kind(**_SETTINGS).fit(frame, labels)
+    self.assertEqual(estimator.feature_names_in_.tolist(), list('abcd'))
+    self.assertEqual(estimator.n_features_in_, 4)
+    predicted = estimator.predict(frame)
+    plain = kind(**_SETTINGS).fit(features, labels).predict(features)
+    np.testing.assert_array_equal(predicted, plain)
+    for other in (frame[['d', 'c', 'b', 'a']], frame[['a', 'b', 'c']]):
+      for method in (estimator.predict, estimator.decision_function):
+        with self.assertRaisesRegex(ValueError, 'feature names'):
+          method(other)
+    with self.assertRaisesRegex(ValueError, 'expecting 4 features'):
+      kind(**_SETTINGS).fit(features, labels).predict(features[:, 1:])
+
+  @parameterized.named_parameters(
+    ('text', np.array([[0.1, 'SECRET'], [0.2, '0.3']], object), None),
+    ('complex', np.array([[0.1, 7.125j], [0.2, 0.3]]), None),
+    ('one_axis', np.array([7.125, 0.2]), None),
+    ('nan', np.array([[7.125, np.nan], [0.2, 0.3]]), None),
+    ('infinite', np.array([[7.125, np.inf], [0.2, 0.3]]), None),
+    ('ragged', [[7.125], [0.2, 0.3]], None),
+    ('names', {'SECRET': 7.125}, None),
+    ('frame', pd.DataFrame({'a': [0.1, 0.2], 'b': ['SECRET', '0.2']}), None),
+    ('lengths', np.zeros((2, 2)), ['SECRET']),
+    ('label', np.zeros((2, 2)), ['SECRET', 'no']),
+    ('absent_label', np.zeros((2, 2)), np.array([pd.NA, 'no'], object)),
+    ('label_matrix', np.zeros((2, 2)), [['SECRET', 'no'], ['no', 'no']]),
+  )
+  def test_errors_hold_no_entry(self, features, labels):
+    estimator = estimators.PrivateLogisticRegression(**_SETTINGS)
+    wrong = ['no', 'yes'] if labels is None else labels
+    errors = []
+    with self.assertRaises((ValueError, TypeError)) as caught:
+      estimator.fit(features, wrong)
+    errors.append(caught.exception)
+    self.assertFalse(hasattr(estimator, 'coef_'))
+    if labels is None:
+      estimator.fit(np.zeros((2, 2)), ['no', 'yes'])
+      with self.assertRaises((ValueError, TypeError)) as caught:
+        estimator.predict(features)
+      errors.append(caught.exception)
+    for error in errors:
+      self.assertIsNone(error.__cause__)
+      self.assertIsNone(error.__context__)
+      for entry in ('SECRET', '7.125'):
+        self.assertNotIn(entry, str(error))
+
+  @parameterized.product(
+    named=_KINDS,
+    mode=erm.objective.MODES,
+    rule=('paper', 'tight'),
+  )
+  def test_the_guarantee_is_that_of_the_mode(self, named, mode, rule):
+    features, labels = _table()
+    settings = _SETTINGS | dict(epsilon='3/2', regularization=0.1)
+    estimator = named[1](**settings, mode=mode, calibration=rule)
+    estimator.fit(features, labels)
+    self.assertEqual(
+      estimator.guarantee_,
+      erm.objective.guarantee('3/2', mode=mode, calibration=rule),
+    )
 
 
 _TUNED = _SETTINGS | dict(

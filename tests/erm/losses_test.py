@@ -1,5 +1,7 @@
 """Losses against another writing of them, and against each other."""
 
+import dataclasses
+
 from absl.testing import parameterized
 import jax
 import numpy as np
@@ -16,7 +18,8 @@ _MARGINS = np.concatenate(
 class LossesTest(parameterized.TestCase):
   @parameterized.named_parameters(*cases.LOSSES)
   def test_values_and_derivatives(self, loss):
-    expected = [oracle.loss(loss.name, z) for z in _MARGINS]
+    smoothing = loss.smoothing
+    expected = [oracle.loss(loss.name, z, smoothing) for z in _MARGINS]
     found = [f(_MARGINS) for f in (loss.value, loss.first, loss.second)]
     np.testing.assert_allclose(np.transpose(found), expected, atol=2e-15)
 
@@ -41,10 +44,29 @@ class LossesTest(parameterized.TestCase):
     self.assertEqual(attained, loss.curvature)
 
   def test_equal_hinges_are_one_object(self):
-    self.assertIs(erm.losses.huber_hinge(0.5), erm.losses.huber_hinge(0.5))
+    half = erm.losses.huber_hinge(0.5)
+    self.assertIs(half, erm.losses.huber_hinge())
+    self.assertIs(half, erm.losses.huber_hinge(smoothing=np.float32(0.5)))
+    self.assertIs(erm.losses.huber_hinge(1), erm.losses.huber_hinge(1.0))
     self.assertEqual(erm.losses.huber_hinge(0.25).curvature, 2)
 
-  @parameterized.parameters(0, -1, float('nan'), float('inf'))
+  def test_own_losses_only(self):
+    for own in (cases.LOGISTIC, cases.HINGE, erm.losses.huber_hinge(1)):
+      erm.losses.check_own(own)
+      erm.losses.check_own(dataclasses.replace(own))
+      for change in (
+        dict(curvature=own.curvature / 2),
+        dict(first=lambda z: -z),
+        dict(name='other'),
+        dict(smoothing=own.smoothing + 1),
+      ):
+        with self.assertRaisesRegex(ValueError, 'loss must be'):
+          erm.losses.check_own(dataclasses.replace(own, **change))
+    with self.assertRaisesRegex(ValueError, 'loss must be'):
+      erm.losses.check_own('logistic')
+
+  # The curvature of the last two is not finite, and 0.
+  @parameterized.parameters(0, -1, float('nan'), float('inf'), 1e-310, 1e308)
   def test_bad_smoothing(self, smoothing):
     with self.assertRaisesRegex(ValueError, 'smoothing'):
       erm.losses.huber_hinge(smoothing)

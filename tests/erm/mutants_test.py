@@ -22,7 +22,7 @@ _CHARGES = {
 
 
 def _report(subject):
-  return density_ratio.search(subject, num_features=2, num_triples=3000, seed=0)
+  return density_ratio.search(subject, num_features=2, num_triples=800, seed=0)
 
 
 class SubjectsTest(parameterized.TestCase):

@@ -1,6 +1,8 @@
 """One fit: what it minimizes, what noise it holds, what it states."""
 
+import decimal
 import fractions
+from unittest import mock
 
 from absl.testing import parameterized
 import jax
@@ -11,8 +13,8 @@ from privjax import prng
 from privjax import types
 from privjax.mechanisms import vector_noise
 from tests.erm import cases
-from tests.oracles import erm as oracle
 
+Decimal = decimal.Decimal
 Fraction = fractions.Fraction
 
 
@@ -31,8 +33,8 @@ def _recovered_noise(model, features, labels, config, rule, epsilon):
     last = model.intercept * rows.divisor / config.intercept
     weights = np.append(weights, last)
   d = rows.dimension
-  _, gradient, _ = oracle.objective(
-    config.loss.name,
+  _, gradient, _ = cases.objective(
+    config.loss,
     rows.signed,
     np.ones(rows.num_rows),
     weights,
@@ -45,7 +47,7 @@ def _recovered_noise(model, features, labels, config, rule, epsilon):
 class ObjectiveTest(parameterized.TestCase):
   @parameterized.product(named=cases.LOSSES, intercept=(None, 0.5))
   def test_the_non_private_limit(self, named, intercept):
-    name, loss = named
+    _, loss = named
     features, labels = cases.table(30)
     config = cases.config(loss, intercept=intercept, row_norm=2.0)
     model = erm.objective.fit(features, labels, config=config, epsilon=None)
@@ -54,7 +56,7 @@ class ObjectiveTest(parameterized.TestCase):
       augmented = np.c_[features, np.full(len(features), intercept)]
     # Lambda is on unit rows: in the features' units it carries the bound.
     penalty = np.full(augmented.shape[1], 0.01 * config.bound**2)
-    expected = oracle.minimize(name, augmented, 2 * labels - 1, penalty)
+    expected = cases.minimize(loss, augmented, 2 * labels - 1, penalty)
     found = model.weights
     if intercept is not None:
       found = np.append(found, model.intercept / intercept)
@@ -144,7 +146,9 @@ class ObjectiveTest(parameterized.TestCase):
         if epsilon is None and name == 'all rows zero':
           np.testing.assert_array_equal(model.weights, 0)
 
-  @parameterized.parameters(0, -1, float('nan'), float('inf'), 'none')
+  @parameterized.parameters(
+    0, -1, float('nan'), float('inf'), 'none', '1e-400', 10001, 10**400
+  )
   def test_bad_epsilon_before_the_table_is_read(self, epsilon):
     with self.assertRaisesRegex(ValueError, 'epsilon'):
       erm.objective.fit(None, None, config=cases.config(), epsilon=epsilon)
@@ -191,6 +195,66 @@ class ObjectiveTest(parameterized.TestCase):
       erm.predict(model, features[:, 1:])
 
 
+class ResidualTest(parameterized.TestCase):
+  @parameterized.product(
+    named=cases.LOSSES, penalty=(1e-1, 1e-3, 1e-5, 1e-7), seed=(0, 1, 2)
+  )
+  def test_the_bound_holds_in_60_digits(self, named, penalty, seed):
+    """What float64 rounds away of the gradient is part of the bound."""
+    _, loss = named
+    num_rows, num_features = ((1, 1), (30, 3), (200, 6))[seed]
+    features, labels = cases.table(num_rows, num_features, seed)
+    signed = erm.unit_rows(features, labels, cases.config(loss)).signed
+    rng = prng.generator(seed, 'residual')
+    linear = (seed > 0) * 3 / num_rows * rng.normal(size=num_features)
+    weights, bound = erm.single.solve(
+      signed, linear, loss=loss, regularization=penalty
+    )
+    gradient = _decimal_gradient(loss, signed, linear, penalty, weights)
+    # At least this far, by the smoothness; at most, by the convexity.
+    self.assertLessEqual(gradient / Decimal(penalty), Decimal(bound))
+    self.assertLess(bound, 1e-9 * (1 + np.linalg.norm(weights)) / penalty)
+
+  def test_it_is_not_shown(self):
+    features, labels = cases.table(10)
+    model = erm.objective.fit(
+      features, labels, config=cases.config(), epsilon=1
+    )
+    self.assertGreater(model.residual_bound, 0)
+    self.assertNotIn('residual', repr(model))
+
+  def test_a_failure_names_public_numbers_only(self):
+    """The tolerance itself depends on the noise, and through it on nothing."""
+    signed = np.eye(2)
+    stuck = lambda *args, **kwargs: erm.solver.Fit(np.zeros(2), 1.0, 1)
+    with mock.patch.object(erm.single, 'attempt', stuck):
+      for linear in (np.zeros(2), np.array([123.0, 0.0])):
+        with self.assertRaises(erm.ConvergenceError) as caught:
+          erm.single.solve(
+            signed, linear, loss=cases.LOGISTIC, regularization=0.1
+          )
+        self.assertIn('above 1e-11 (1 + |linear|);', str(caught.exception))
+
+
+def _decimal_gradient(loss, signed, linear, penalty, weights):
+  """Returns the norm of the gradient at the weights, to about 60 digits."""
+  with decimal.localcontext(prec=60):
+    w = [Decimal(float(v)) for v in weights]
+    total = [
+      Decimal(penalty) * a + Decimal(float(b)) for a, b in zip(w, linear)
+    ]
+    for row in signed:
+      r = [Decimal(float(v)) for v in row]
+      margin = sum(a * b for a, b in zip(r, w))
+      if loss is cases.LOGISTIC:
+        slope = -1 / (1 + margin.exp())
+      else:
+        h = Decimal(loss.smoothing)
+        slope = -min(max((1 + h - margin) / (2 * h), Decimal(0)), Decimal(1))
+      total = [t + slope * v / len(signed) for t, v in zip(total, r)]
+    return sum(t * t for t in total).sqrt()
+
+
 class OutputTest(parameterized.TestCase):
   def test_noise_of_the_stated_scale_on_the_minimizer(self):
     features, labels = cases.table(30)
@@ -229,7 +293,7 @@ class OutputTest(parameterized.TestCase):
     self.assertLess(largest, bound)
     self.assertGreater(largest, bound / 20)
 
-  @parameterized.parameters(0, None, float('nan'))
+  @parameterized.parameters(0, None, float('nan'), '1e-400', 10**400)
   def test_bad_epsilon(self, epsilon):
     with self.assertRaisesRegex(ValueError, 'epsilon'):
       erm.output.fit(None, None, config=cases.config(), epsilon=epsilon)

@@ -28,13 +28,13 @@ class SolverTest(parameterized.TestCase):
     named=cases.LOSSES, penalty=(1.0, 1e-2, 1e-4), linear=(0.0, 0.05, 20.0)
   )
   def test_optimum_to_1e_8(self, named, penalty, linear):
-    name, loss = named
+    _, loss = named
     features, signs, rows = _problem()
     term = linear * np.array([1.0, -2.0, 0.5, 1.0])
     penalties = penalty * np.array([1.0, 2.0, 1.0, 3.0])
     fit = _minimize(rows, np.ones(40), term, penalties, loss=loss)
-    _, gradient, _ = oracle.objective(
-      name, features, signs, np.asarray(fit.weights), penalties, term
+    _, gradient, _ = cases.objective(
+      loss, features, signs, np.asarray(fit.weights), penalties, term
     )
     # What J mu-strong convexity makes of it is the distance.
     distance = np.linalg.norm(gradient) / penalty
@@ -46,7 +46,7 @@ class SolverTest(parameterized.TestCase):
     features, signs, rows = _problem()
     penalty = np.full(4, 1e-3)
     fit = _minimize(rows, np.ones(40), np.zeros(4), penalty, loss=loss)
-    expected = oracle.minimize(loss.name, features, signs, penalty)
+    expected = cases.minimize(loss, features, signs, penalty)
     np.testing.assert_allclose(fit.weights, expected, rtol=0, atol=1e-8)
 
   def test_row_weights_select_and_repeat(self):
@@ -67,14 +67,29 @@ class SolverTest(parameterized.TestCase):
       rows, np.ones(40), b, p, loss=cases.LOGISTIC
     )
     batch = jax.jit(jax.vmap(one))(linear, penalty)
+    alone = jax.jit(one)
     for i in range(5):
-      single = _minimize(
-        rows, np.ones(40), linear[i], penalty[i], loss=cases.LOGISTIC
-      )
+      single = alone(linear[i], penalty[i])
       np.testing.assert_allclose(
         batch.weights[i], single.weights, rtol=1e-12, atol=1e-12
       )
       self.assertEqual(batch.num_steps[i], single.num_steps)
+
+  @parameterized.named_parameters(*cases.LOSSES)
+  def test_a_tolerance_of_0_ends_at_the_rounding(self, loss):
+    _, _, rows = _problem()
+    for penalty in (1.0, 1e-3, 1e-7):
+      fit = _minimize(
+        rows,
+        np.ones(40),
+        np.full(4, 1e-3),
+        np.full(4, penalty),
+        loss=loss,
+        tolerance=0.0,
+      )
+      self.assertLess(fit.num_steps, 25)
+      size = 1 + np.linalg.norm(fit.weights)
+      self.assertLess(fit.residual, 1e-15 * size)
 
   def test_the_residual_is_reported_when_steps_run_out(self):
     features, signs, rows = _problem()

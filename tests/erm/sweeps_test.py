@@ -8,7 +8,6 @@ import numpy as np
 from privjax import erm
 from privjax import prng
 from tests.erm import cases
-from tests.oracles import erm as oracle
 
 Fraction = fractions.Fraction
 
@@ -36,7 +35,7 @@ def _sweep(**changes):
 class SweepTest(parameterized.TestCase):
   @parameterized.product(named=cases.LOSSES, rule=('paper', 'tight'))
   def test_cells_are_optimal_for_their_own_noise(self, named, rule):
-    name, loss = named
+    _, loss = named
     fits = _sweep(loss=loss, calibration=rule, names=('data',))
     self.assertEqual(fits.weights.shape, (2, 3, 3, 2, 3))
     self.assertLess(fits.residual.max(), 1e-12)
@@ -60,8 +59,8 @@ class SweepTest(parameterized.TestCase):
             prng.key(0), [cell], dimension=3, names=('data',)
           )[0]
           total, linear = numbers.regularization, noise * numbers.noise_scale
-        _, gradient, _ = oracle.objective(
-          name,
+        _, gradient, _ = cases.objective(
+          loss,
           signed[_MASKS[fold]],
           np.ones(20),
           fits.weights[i, j, fold, draw],
@@ -71,9 +70,31 @@ class SweepTest(parameterized.TestCase):
         self.assertLess(np.linalg.norm(gradient), 1e-11)
 
   def test_batches_do_not_matter(self):
+    # 10 fits of a fold: batches of 4, 4 and 2, the last one filled up.
     np.testing.assert_allclose(
-      _sweep(batch_size=1).weights, _sweep().weights, atol=1e-8
+      _sweep(batch_size=4).weights, _sweep().weights, atol=1e-8
     )
+
+  @parameterized.named_parameters(*cases.LOSSES)
+  def test_the_non_private_limit_to_1e_8_at_the_default_tolerance(self, loss):
+    values = (1e-2, 1e-3, 1e-5, 1e-7)
+    fits = erm.sweep(
+      _rows(),
+      _MASKS,
+      loss=loss,
+      epsilons=(None, 1),
+      regularizations=values,
+      num_draws=1,
+      key=prng.key(0),
+    )
+    for i, value in enumerate(values):
+      for fold, mask in enumerate(_MASKS):
+        rows = _rows().signed[mask]
+        expected = cases.minimize(
+          loss, rows, np.ones(len(rows)), np.full(3, value)
+        )
+        distance = np.linalg.norm(fits.weights[i, 0, fold, 0] - expected)
+        self.assertLess(distance, 1e-8)
 
   def test_the_grid_around_a_cell_does_not_matter(self):
     whole = _sweep()
@@ -109,6 +130,8 @@ class SweepTest(parameterized.TestCase):
     dict(num_draws=0),
     dict(batch_size=0),
     dict(epsilons=(0,)),
+    dict(epsilons=()),
+    dict(regularizations=()),
     dict(regularizations=(0.0,)),
     dict(calibration='loose'),
     dict(noise='none'),
@@ -117,21 +140,17 @@ class SweepTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, next(iter(bad)).rstrip('s')):
       _sweep(**bad)
 
-  def test_bad_masks(self):
-    with self.assertRaisesRegex(ValueError, 'fold_masks'):
+  @parameterized.named_parameters(
+    ('narrow', _MASKS[:, 1:], 'fold_masks must have shape'),
+    ('counts', 2 * _MASKS.astype(int), 'fold_masks must be bool, got int64'),
+    ('no_folds', _MASKS[:0], 'fold_masks.* must not be empty, got 0, 1 and 1'),
+    ('empty_fold', np.zeros((1, 30), bool), 'num_rows'),
+  )
+  def test_bad_masks(self, masks, message):
+    with self.assertRaisesRegex(ValueError, message):
       erm.sweep(
         _rows(),
-        _MASKS[:, 1:],
-        loss=cases.LOGISTIC,
-        epsilons=(1,),
-        regularizations=(1,),
-        num_draws=1,
-        key=prng.key(0),
-      )
-    with self.assertRaisesRegex(ValueError, 'num_rows'):
-      erm.sweep(
-        _rows(),
-        np.zeros((1, 30), bool),
+        masks,
         loss=cases.LOGISTIC,
         epsilons=(1,),
         regularizations=(1,),

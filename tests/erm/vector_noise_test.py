@@ -89,11 +89,10 @@ class NormLawTest(parameterized.TestCase):
     folded = np.histogram(np.abs(directions[:, 0]), _NUM_BINS, (-1, 1))[0]
     self.assertTrue(statistics.chi_square_rejects(folded, _EVEN))
 
-  @parameterized.parameters(1, 6)
-  def test_other_dimensions(self, dimension):
+  def test_one_dimension(self):
     names = [('dimension', index) for index in range(5000)]
-    draws = vector_noise.simulate(prng.key(1), names, dimension=dimension)
-    edges = stats.gamma(dimension).ppf(np.linspace(0, 1, _NUM_BINS + 1))
+    draws = vector_noise.simulate(prng.key(1), names, dimension=1)
+    edges = stats.gamma(1).ppf(np.linspace(0, 1, _NUM_BINS + 1))
     counts = np.histogram(np.linalg.norm(draws, axis=1), edges)[0]
     self.assertFalse(statistics.chi_square_rejects(counts, _EVEN))
 
