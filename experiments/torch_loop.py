@@ -1,7 +1,7 @@
 """Mask optimization as a PyTorch user would write it: one target, one loop.
 
-The independent implementation that `peers_test` compares with, and the loop
-that speed is stated against.
+The loop that `bench_explainers` states speed against, and an independent
+implementation for the tests of the batched search.
 """
 
 import numpy as np

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
+from experiments import torch_loop
 from privjax import explainers
 from tests.counterfactual import cases
 from tests.explainers import checks
-from tests.explainers import torch_loop
 
 
 @pytest.mark.peers
