@@ -12,7 +12,9 @@ from experiments import experiment as experiment_lib
 MODULES = (
   'experiments.bench_erm',
   'experiments.bench_evaluation',
+  'experiments.bench_explainers',
   'experiments.bench_sampling',
+  'experiments.cfs_baselines',
   'experiments.cfs_frontier',
   'experiments.dp_accuracy',
   'experiments.dp_tuning',
