@@ -13,6 +13,7 @@ MODULES = (
   'experiments.bench_erm',
   'experiments.bench_evaluation',
   'experiments.bench_explainers',
+  'experiments.bench_rules',
   'experiments.bench_sampling',
   'experiments.cfs_ablations',
   'experiments.cfs_baselines',
