@@ -22,6 +22,9 @@ MODULES = (
   'experiments.dp_accuracy',
   'experiments.dp_tuning',
   'experiments.release',
+  'experiments.rules_baseline',
+  'experiments.rules_privacy',
+  'experiments.rules_summary',
 )
 
 

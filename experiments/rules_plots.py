@@ -1,0 +1,244 @@
+"""Figures of the rule pipeline: PNG and SVG, from summaries only."""
+
+import pathlib
+
+import matplotlib
+from matplotlib import figure
+from matplotlib import lines
+import numpy as np
+import pandas as pd
+
+from experiments import plots
+from experiments import rules_report
+
+NONE = rules_report.NONE
+_IT, _BRL, _F = plots.COLORS[0], plots.COLORS[3], plots.COLORS[2]
+_STYLES = {
+  'it': dict(color=_IT, marker='o'),
+  'brl': dict(color=_BRL, marker='s'),
+}
+_NAMES = {'svm': 'SVM', 'lr': 'LR'}
+
+
+def panels(
+  summary: pd.DataFrame, epsilon: str, rate: str, folder: pathlib.Path
+) -> None:
+  """The paper's panels (Figs. 4-8): a figure per dataset, a row per model."""
+  for dataset in dict.fromkeys(summary['dataset']):
+    part = rules_report.select(summary, dataset=dataset)
+    models = list(dict.fromkeys(part['model']))
+    whole = _figure(7.2, 1.75 * len(models) + 1.25)
+    axes = whole.subplots(len(models), 4, squeeze=False)
+    for model, row in zip(models, axes):
+      cells = rules_report.select(part, model=model)
+      _against_epsilon(row[:2], rules_report.select(cells, arm='whole'))
+      at = rules_report.select(cells, epsilon=epsilon)
+      _against_alpha(row[2:], at, rate)
+      row[0].set_ylabel(f'{_NAMES[model]}: percent of rows')
+    for axis, text in zip(axes[0], _titles(epsilon, rate)):
+      axis.set_title(text)
+    for axis, text in zip(axes[-1], ('epsilon of f',) * 2 + ('alpha',) * 2):
+      axis.set_xlabel(text)
+    whole.suptitle(rules_report.title(dataset), fontsize=8)
+    # A suffix would start at a decimal point or a slash.
+    name = f'panels_{dataset}_rp_{rate}'.replace('/', '_').replace('.', '_')
+    _save(whole, folder / name, _legend(), columns=4)
+
+
+def _titles(epsilon: str, rate: str) -> tuple[str, ...]:
+  f = 'f without privacy' if epsilon == NONE else f'eps {epsilon}'
+  where = f'{f}, r_p {rules_report.percent(rate)}'
+  return (
+    'agreement, accuracy\nno pruning',
+    'attack success\nno pruning',
+    f'agreement, accuracy\n{where}',
+    f'attack success\n{where}',
+  )
+
+
+def _against_epsilon(axes, cells: pd.DataFrame) -> None:
+  """Draws unpruned rules against epsilon, 'none' at the right."""
+  epsilons = rules_report.epsilons(cells)
+  tables = _by_explainer(cells, 'epsilon', epsilons)
+  for explainer, table in tables.items():
+    style = _STYLES[explainer]
+    _line(axes[0], table, 'agreement', **style)
+    _dashed(axes[0], table, 'accuracy', color=style['color'])
+    _line(axes[1], table, 'attack', **style)
+    _dotted(axes[1], table, 'bayes', color=style['color'])
+  first = next(iter(tables.values()))
+  _dashed(axes[0], first, 'classifier_accuracy', color='black')
+  _dashed(axes[1], first, 'marginal', color='gray')
+  _line(axes[1], first, 'none_attack', color=_F, marker='^')
+  _dotted(axes[1], first, 'bayes_surrogate', color='black')
+  _ticks(axes, epsilons)
+
+
+def _against_alpha(axes, cells: pd.DataFrame, rate: str) -> None:
+  """Draws pruned rules and their random control against alpha."""
+  cells = rules_report.select(cells, privacy_rate=rate)
+  alphas = list(dict.fromkeys(cells['alpha']))
+  if not alphas:
+    for axis in axes:
+      axis.set_axis_off()
+    return
+  pruned = _by_explainer(
+    rules_report.select(cells, arm='pruned'), 'alpha', alphas
+  )
+  control = _by_explainer(
+    rules_report.select(cells, arm='random'), 'alpha', alphas
+  )
+  for explainer, table in pruned.items():
+    style = _STYLES[explainer]
+    _line(axes[0], table, 'agreement', **style)
+    _dashed(axes[0], table, 'accuracy', color=style['color'])
+    _line(axes[1], table, 'attack', **style)
+    _dotted(axes[1], table, 'bayes', color=style['color'])
+    for axis, name in zip(axes, ('agreement', 'attack')):
+      _hollow(axis, control[explainer], name, **style)
+  first = next(iter(pruned.values()))
+  _dashed(axes[0], first, 'classifier_accuracy', color='black')
+  _dashed(axes[1], first, 'marginal', color='gray')
+  _dotted(axes[1], first, 'bayes_surrogate', color='black')
+  _ticks(axes, alphas)
+
+
+def _by_explainer(cells, name: str, order) -> dict[str, pd.DataFrame]:
+  return {
+    str(explainer): part.set_index(name).loc[list(order)]
+    for explainer, part in cells.groupby('explainer', sort=False)
+  }
+
+
+def _line(axis, table, name: str, *, color, marker) -> None:
+  """Draws a mean with a band of one standard deviation over runs."""
+  x, mean = np.arange(len(table)), table[name]
+  sd = table[f'{name}_sd'].fillna(0)
+  axis.plot(x, mean, color=color, marker=marker, markersize=3, linewidth=1.2)
+  axis.fill_between(
+    x, mean - sd, mean + sd, color=color, alpha=0.1, linewidth=0
+  )
+
+
+def _dashed(axis, table, name: str, *, color) -> None:
+  x = np.arange(len(table))
+  axis.plot(x, table[name], color=color, linewidth=0.9, linestyle='--')
+
+
+def _dotted(axis, table, name: str, *, color) -> None:
+  x = np.arange(len(table))
+  axis.plot(x, table[name], color=color, linewidth=1, linestyle=(0, (1, 1.3)))
+
+
+def _hollow(axis, table, name: str, *, color, marker) -> None:
+  axis.plot(
+    np.arange(len(table)),
+    table[name],
+    color=color,
+    marker=marker,
+    markersize=3,
+    markerfacecolor='white',
+    markeredgewidth=0.7,
+    linestyle='',
+  )
+
+
+def _ticks(axes, names) -> None:
+  # Eleven alphas do not fit a small panel: every other one is written.
+  step = 1 if len(names) <= 7 else 2
+  for axis in axes:
+    shown = range(0, len(names), step)
+    axis.set_xticks(shown, [names[i] for i in shown], fontsize=6.5)
+    axis.set_xlim(-0.3, max(len(names), 2) - 0.7)
+    axis.grid(axis='y', linewidth=0.3)
+
+
+def _legend() -> list[lines.Line2D]:
+  def line(label, **style):
+    return lines.Line2D([], [], label=label, markersize=3, **style)
+
+  dotted = (0, (1, 1.3))
+  hollow = dict(linestyle='', markerfacecolor='white', markeredgewidth=0.7)
+  return [
+    line('IT', **_STYLES['it']),
+    line('BRL', **_STYLES['brl']),
+    line('None (attack on f)', color=_F, marker='^'),
+    line('accuracy of f', color='black', linestyle='--'),
+    line('accuracy of IT, BRL', color=_IT, linestyle='--'),
+    line('marginal', color='gray', linestyle='--'),
+    line('as many dropped at random', **_STYLES['it'], **hollow),
+    line('Bayes attack, with rules', color=_IT, linestyle=dotted),
+    line('Bayes attack, no release', color='black', linestyle=dotted),
+  ]
+
+
+def baseline(summary: pd.DataFrame, folder: pathlib.Path) -> None:
+  """Agreement and attack success without privacy or pruning (Fig. 3)."""
+  models = list(dict.fromkeys(summary['model']))
+  whole = _figure(7.2, 1.9 * len(models) + 0.75)
+  axes = whole.subplots(len(models), 2, squeeze=False)
+  for model, row in zip(models, axes):
+    cells = rules_report.select(summary, model=model)
+    names = list(dict.fromkeys(cells['dataset']))
+    tables = _by_explainer(cells, 'dataset', names)
+    bars = [(tables[e], 'agreement', c) for e, c in _colors()]
+    _bars(row[0], bars)
+    first = next(iter(tables.values()))
+    bars = [(first, 'none_attack', _F)]
+    bars += [(tables[e], 'attack', c) for e, c in _colors()]
+    _bars(row[1], bars)
+    for at, value in enumerate(first['marginal']):
+      row[1].plot([at - 0.42, at + 0.42], [value] * 2, color='black')
+    for axis in row:
+      axis.set_xticks(range(len(names)), [*map(rules_report.title, names)])
+      axis.set_ylim(0, 104)
+      axis.set_xlim(-0.6, max(len(names), 2) - 0.4)
+    row[0].set_ylabel(f'{_NAMES[model]}: percent of rows')
+  axes[0, 0].set_title('agreement with f')
+  axes[0, 1].set_title('attack success')
+  handles = [
+    lines.Line2D([], [], color=color, linewidth=5, label=label)
+    for color, label in ((_F, 'None (attack on f)'), (_IT, 'IT'), (_BRL, 'BRL'))
+  ]
+  handles.append(lines.Line2D([], [], color='black', label='marginal'))
+  _save(whole, folder / 'baseline', handles, columns=4)
+
+
+def _colors():
+  return tuple((name, style['color']) for name, style in _STYLES.items())
+
+
+def _bars(axis, bars) -> None:
+  width = 0.8 / len(bars)
+  for i, (table, name, color) in enumerate(bars):
+    x = np.arange(len(table)) + (i - (len(bars) - 1) / 2) * width
+    axis.bar(
+      x,
+      table[name],
+      0.9 * width,
+      yerr=table[f'{name}_sd'].fillna(0),
+      color=color,
+      error_kw=dict(elinewidth=0.7),
+    )
+    for at, value in zip(x, table[name]):
+      axis.text(at, 3, f'{value:.0f}', ha='center', color='white', fontsize=6)
+
+
+def _figure(width: float, height: float) -> figure.Figure:
+  matplotlib.rcParams.update(plots.STYLE)
+  return figure.Figure(figsize=(width, height), layout='constrained')
+
+
+def _save(whole, base: pathlib.Path, handles, *, columns: int) -> None:
+  """Adds a legend and writes base.png and base.svg."""
+  whole.legend(
+    handles=handles,
+    title='Mean over folds and seeds; band or bar: 1 sd. '
+    'Rules are NOT COVERED by the epsilon of f.',
+    title_fontsize=7,
+    loc='outside lower center',
+    ncols=columns,
+    frameon=False,
+  )
+  whole.savefig(base.with_suffix('.png'), dpi=200)
+  whole.savefig(base.with_suffix('.svg'), metadata={'Date': None})
