@@ -9,17 +9,21 @@ then a plain explainer), on the model (a backbone trained on noisy edges). An
 explanation counts if it flips the prediction of the *private* graph.
 
 * certified, guarantee: what the library states about the complete release, from
-  each method's guarantee object;
+  each method's guarantee object, for public targets, an external snapshot and a
+  public backbone; not_covered says which of these a row only simulates. No row
+  is itself a release;
 * csr: share of targets whose prediction flips (over draws, or exact for PrivCFS
   and the public-only row);
-* size: mean number of named elements, in the method's own currency;
+* size: mean number of named elements, over the explanations that name any, in
+  the method's own currency (PrivCFS: exact, with its rare empty releases);
 * pollution: the noisy prediction is another one before anything is explained;
   spurious: the intervention flips the noisy graph and not the private one.
 
 Arms: with 'effective' masks a method may also mask features of the target;
 masks that leave the logits alone ('inert') are never worth their size, so that
-arm of an explainer has edges only. Everything is simulated and drawn by seed:
-for research, never a release.
+arm of an explainer has edges only. Everything is simulated and drawn by seed,
+for research: a noisy graph serves all rows of its placement, and a target's
+noise is one in all operation spaces and arms, whose differences are paired.
 """
 
 import dataclasses
@@ -31,12 +35,14 @@ from absl import flags
 from experiments import _common
 from experiments import cfs_baselines_report
 from experiments import cfs_methods
+from experiments import cfs_placements
 from experiments import experiment as experiment_lib
 from experiments import worlds
 from privjax import counterfactual
 from privjax import data
 
 _PROTOCOLS = ('borderline', 'random')
+_PRIVATE_TARGETS = 'the targets were chosen by private margins'
 _EPSILON = flags.DEFINE_string(
   'baseline_epsilon', '8', 'Exact epsilon of one release.'
 )
@@ -110,8 +116,10 @@ def run_unit(
   rows = []
   for arm in config.feature_masks:
     found = cfs_methods.explanation_level(cell, arm)
-    found += cfs_methods.graph_level(cell, arm, snapshots)
+    found += cfs_placements.graph_level(cell, arm, snapshots)
     found += cfs_methods.public_support(cell, arm, snapshots)
+    if protocol != 'random':
+      found = [cfs_methods.leaves_out(row, _PRIVATE_TARGETS) for row in found]
     rows += [{'feature_masks': arm} | row for row in found]
   common = {
     'dataset': dataset,

@@ -3,7 +3,8 @@
 A quote counts as reproduced if the measured rate comes within two standard
 errors of it, over pooled targets or over seeds' means, whichever is larger, and
 as inconclusive where two standard errors exceed .25 and would meet nearly
-anything.
+anything. No error is below 1.5 / n, the rule of three: a rate of 0 or 1 has no
+spread and is not thereby known exactly.
 """
 
 import pathlib
@@ -27,6 +28,11 @@ _COUNTS = (
   'num_spurious_polluted',
 )
 _COARSE = 0.25
+_RULE_OF_THREE = 1.5
+_CAVEAT = (
+  'certified: a bound for the complete release, were targets, backbone and '
+  'snapshot public. Here they are simulated, with seeds: no row is a release.'
+)
 
 
 class Quote(NamedTuple):
@@ -79,6 +85,7 @@ def report(rows: list[dict], folder: pathlib.Path) -> None:
   results.write_text(folder / 'summary.csv', summary.to_csv(index=False))
   for line in tables(summary):
     print(line)
+  print(f'\n{_CAVEAT}')
   cfs_baselines_plots.rates(summary, folder)
   verdicts = compare(frame)
   if len(verdicts):
@@ -192,7 +199,8 @@ def compare(frame: pd.DataFrame) -> pd.DataFrame:
 def standard_error(cell: pd.DataFrame, field: str) -> float:
   """Returns the larger of the binomial and the between-seeds error."""
   mean, count = _pooled(cell, field), cell['num_targets'].sum()
-  binomial = (mean * (1 - mean) / count) ** 0.5
+  binomial = max(mean * (1 - mean), 0) ** 0.5 / count**0.5
+  binomial = max(binomial, _RULE_OF_THREE / count)
   if len(cell) < 2:
     return float(binomial)
   between = cell[field].std(ddof=1) / len(cell) ** 0.5

@@ -17,12 +17,15 @@ from privjax import counterfactual
 from privjax import explainers
 from privjax import graphs
 from privjax import mechanisms
-from privjax import placement
 from privjax import prng
 from privjax import types
+from privjax.explainers import guarantees
 
 FIELD, UNIVERSE = 'receptive field', 'public universe'
-_NOT_SEARCHED = 'not searched'
+_SIMULATED = (
+  'the snapshot was sampled from the private graph: the statement is about an '
+  'external one'
+)
 
 TOP_M = "Gaussian, top-M ('paper')"
 MODEL_LEVEL = 'backbone on LapGraph'
@@ -107,7 +110,7 @@ def _over_spaces(cell: Cell, spaces, named: str) -> list[experiment_lib.Row]:
   greedy = explainers.greedy(*cell.about, spaces)
   return [
     row('mask optimization', explainers.guarantee(), [optimal]),
-    _explained(cell, 'greedy deletion', greedy, named),
+    _explained('greedy deletion', explainers.greedy_guarantee(), greedy, named),
     row(
       'random deletion',
       explainers.random_guarantee(space_is_public=public),
@@ -165,22 +168,29 @@ def _row(cell: Cell, spaces, named, method, guarantee, draws):
     'num_draws': len(draws),
     'num_valid': int(flips.sum()),
     'num_targeted': int((flips & (labels.new == labels.runner_up)).sum()),
-    'total_size': sum(sizes),
+    **sizes_of(sizes),
     'currency': _currency(spaces),
   }
 
 
-def _explained(cell: Cell, method, explanations, named):
-  """Returns the row of a deterministic method without a guarantee."""
-  del cell
-  return _stated(explainers.greedy_guarantee()) | {
+def _explained(method, guarantee, explanations, named):
+  """Returns the row of a deterministic method."""
+  return _stated(guarantee) | {
     'method': method,
     'placement': 'explanation',
     'space': named,
     'num_draws': 1,
     'num_valid': sum(one.valid for one in explanations),
-    'total_size': sum(one.intervention.size for one in explanations),
+    **sizes_of([one.intervention.size for one in explanations]),
     'currency': _currency(explanations),
+  }
+
+
+def sizes_of(sizes: Sequence[int]) -> experiment_lib.Row:
+  """Returns the columns of sizes; an empty set explains nothing."""
+  return {
+    'total_size': sum(sizes),
+    'num_explained': sum(size > 0 for size in sizes),
   }
 
 
@@ -198,114 +208,33 @@ def _stated(guarantee: explainers.ReleaseGuarantee) -> experiment_lib.Row:
   }
 
 
-def _stated_graph(guarantee: types.PrivacyGuarantee) -> experiment_lib.Row:
-  """Returns the certification columns of a placement's guarantee."""
-  covered = guarantee.epsilon is not None
+def stated_privacy(
+  guarantee: types.PrivacyGuarantee, *not_covered: str
+) -> experiment_lib.Row:
+  """Returns the certification columns of a statement of another package."""
+  if guarantee.epsilon is None:
+    not_covered = (guarantee.theorem,)
   return _stated(
-    explainers.ReleaseGuarantee(
-      privacy=guarantee,
-      not_covered=() if covered else (guarantee.theorem,),
-    )
+    explainers.ReleaseGuarantee(privacy=guarantee, not_covered=not_covered)
   )
 
 
-def graph_level(
-  cell: Cell, arm: str, snapshots: Mapping[str, graphs.Snapshot]
-) -> list[experiment_lib.Row]:
-  """Rows of the placements on the graph and on the model.
-
-  Each noisy graph is explained by mask optimization over the noisy receptive
-  field, and by the smallest counterfactual of the public support (Table 7),
-  which is what PrivCFS chooses from.
-  """
-  rows = []
-  for method, draw in _placements(cell).items():
-    if method not in cell.placements:
-      continue
-    noisy = draw()
-    plain = noisy.weights is None and noisy.graph.num_edges < _most_edges(cell)
-    finders: dict[str, Any] = {
-      FIELD: functools.partial(_optimize, cell, arm) if plain else None
-    }
-    if plain:
-      finders |= {
-        f'{UNIVERSE}, rho {rho}': functools.partial(
-          _smallest, cell, arm, snapshot
-        )
-        for rho, snapshot in snapshots.items()
-      }
-    for space, finder in finders.items():
-      rows.append(_diagnosed(cell, method, noisy, space, finder))
-  if MODEL_LEVEL in cell.placements:
-    rows.append(_model_level(cell, arm))
-  return rows
+def leaves_out(row: experiment_lib.Row, reason: str) -> experiment_lib.Row:
+  """Returns a row with one more thing that its guarantee does not cover."""
+  known = [text for text in (row['not_covered'], reason) if text]
+  return row | {'not_covered': '; '.join(known)}
 
 
-def _most_edges(cell: Cell) -> int:
-  """More than this, and a receptive field is the whole graph many times."""
-  return 10 * cell.private.graph.num_edges
+def on_snapshot(
+  row: experiment_lib.Row, snapshot: graphs.Snapshot
+) -> experiment_lib.Row:
+  """Returns a row whose operations come from a snapshot, saying which kind."""
+  if snapshot.origin != 'external':
+    row = leaves_out(row, _SIMULATED)
+  return row | {'snapshot': snapshot.origin}
 
 
-def _placements(cell: Cell) -> dict[str, Any]:
-  """Returns functions that draw each noisy graph."""
-  gaussian = functools.partial(
-    placement.GaussianConfig, epsilon=cell.epsilon, delta=cell.delta
-  )
-  configs = (
-    gaussian(arm='paper'),
-    gaussian(arm='fair'),
-    gaussian(arm='paper', keep='threshold'),
-    gaussian(arm='paper', keep='clip'),
-  )
-  draw = functools.partial(
-    placement.gaussian.privatize, cell.private, seed=cell.seed
-  )
-  budget = dict(epsilon=cell.epsilon, seed=cell.seed)
-  return {
-    name: functools.partial(draw, config)
-    for name, config in zip(PLACEMENTS, configs)
-  } | {
-    'EdgeRand': functools.partial(
-      placement.edge_rand.privatize, cell.private, **budget
-    ),
-    'LapGraph': functools.partial(
-      placement.lap_graph.privatize, cell.private, **budget
-    ),
-  }
-
-
-def _optimize(cell: Cell, arm: Any, noisy, targets, model=None):
-  """Mask optimization on the noisy graph."""
-  return explainers.find_interventions(
-    cell.world.model if model is None else model,
-    noisy.graph,
-    cell.world.dataset.features,
-    targets,
-    feature_masks=arm == 'effective',
-    config=explainers.MaskConfig(num_steps=cell.num_steps),
-  )
-
-
-def _smallest(cell: Cell, arm: Any, snapshot, noisy, targets):
-  """The smallest candidate of the public support that flips the noisy graph."""
-  found = []
-  for target in targets:
-    config = counterfactual.PrivCFSConfig(feature_masks=arm)
-    candidates = _support(cell, snapshot, int(target), config)
-    scored = counterfactual.evaluate_factored(
-      cell.world.model,
-      graphs.PrivateGraph(noisy.graph),
-      cell.world.dataset.features,
-      candidates,
-      feature_masks=config.feature_masks,
-      projected=cell.world.projected,
-    )
-    smallest = explainers.minimal_counterfactual(scored, candidates)
-    found.append(smallest.intervention if smallest.valid else None)
-  return found
-
-
-def _support(cell: Cell, snapshot, target: int, config):
+def support(cell: Cell, snapshot, target: int, config):
   return counterfactual.support(
     snapshot,
     cell.world.dataset.features,
@@ -313,64 +242,6 @@ def _support(cell: Cell, snapshot, target: int, config):
     target,
     config,
   )
-
-
-def _diagnosed(cell, method, noisy, space, finder, noisy_model=None):
-  """Returns the row of one placement under one finder."""
-  found: list[Any] = []
-
-  def kept(noisy, targets):
-    found.extend(finder(noisy, targets))
-    return found
-
-  report = placement.diagnose(
-    cell.world.model,
-    cell.private,
-    noisy,
-    cell.world.dataset.features,
-    cell.targets,
-    finder=kept if finder else None,
-    noisy_model=noisy_model,
-  )
-  row = _stated_graph(noisy.guarantee) | {
-    'method': method,
-    'placement': 'graph',
-    'space': space if finder else _NOT_SEARCHED,
-    'num_draws': 1,
-    'num_edges': report.num_edges,
-    'num_retained': report.num_retained,
-    'num_polluted': int(report.polluted.sum()),
-  }
-  if finder is None:
-    return row
-  sizes = [one.size for one in found if one is not None]
-  return row | {
-    'num_valid': int(report.clean_flips.sum()),
-    'total_size': sum(sizes),
-    'num_explained': len(sizes),
-    'num_spurious': int(report.spurious.sum()),
-    'num_spurious_polluted': int((report.spurious & report.polluted).sum()),
-    'currency': 'edges+features',
-  }
-
-
-def _model_level(cell: Cell, arm: Any) -> experiment_lib.Row:
-  """Returns the row of a backbone that was trained on a noisy graph."""
-  dataset = cell.world.dataset
-  noisy = placement.lap_graph.privatize(
-    cell.private, epsilon=cell.epsilon, seed=cell.seed
-  )
-  private = placement.model_level.train_backbone(
-    prng.stream(prng.key(cell.seed), 'cfs_baselines', 'model'),
-    noisy,
-    dataset.features,
-    dataset.labels,
-    dataset.train_index,
-    num_classes=dataset.num_classes,
-  )
-  finder = functools.partial(_optimize, cell, arm, model=private.model)
-  row = _diagnosed(cell, MODEL_LEVEL, noisy, FIELD, finder, private.model)
-  return row | {'placement': 'model'}
 
 
 def public_support(
@@ -383,16 +254,17 @@ def public_support(
   """
   rows = []
   for rho, snapshot in snapshots.items():
-    rows += _privcfs(cell, arm, rho, snapshot)
+    found = _privcfs(cell, arm, rho, snapshot)
     config = counterfactual.PrivCFSConfig(feature_masks=arm)
     spaces = [
       explainers.public_space(
-        _support(cell, snapshot, int(target), config).universe,
+        support(cell, snapshot, int(target), config).universe,
         feature_masks=arm == 'effective',
       )
       for target in cell.targets
     ]
-    rows += _over_spaces(cell, spaces, f'{UNIVERSE}, rho {rho}')
+    found += _over_spaces(cell, spaces, f'{UNIVERSE}, rho {rho}')
+    rows += [on_snapshot(row, snapshot) for row in found]
   return rows
 
 
@@ -409,7 +281,7 @@ def _privcfs(
   free: list[tuple[bool, int]] = []
   smallest = []
   for target in cell.targets:
-    candidates = _support(cell, snapshot, int(target), config)
+    candidates = support(cell, snapshot, int(target), config)
     scored = counterfactual.score(
       model, cell.private, features, candidates, config, evaluator=evaluate
     )
@@ -444,7 +316,7 @@ def _privcfs(
     'space': space,
     'currency': 'edges+features',
   }
-  release = _stated_graph(counterfactual.guarantee(cell.epsilon))
+  release = stated_privacy(counterfactual.guarantee(cell.epsilon))
   return [
     release
     | common
@@ -454,7 +326,12 @@ def _privcfs(
       'mean_size': mean('size'),
       'ceiling': mean('ceiling'),
     },
-    _explained(cell, 'smallest counterfactual', smallest, space),
+    _explained(
+      'smallest counterfactual',
+      explainers.minimal_guarantee(),
+      smallest,
+      space,
+    ),
     _free_row(free, common),
   ]
 
@@ -463,7 +340,7 @@ def _free_row(
   free: Sequence[tuple[bool, int]], common: experiment_lib.Row
 ) -> experiment_lib.Row:
   """Returns the row of the explanation that the snapshot alone gives."""
-  stated = _stated(explainers.random_guarantee(space_is_public=True))
+  stated = _stated(guarantees.public_input())
   return (
     stated
     | common
@@ -472,6 +349,6 @@ def _free_row(
       'placement': 'public',
       'num_draws': 1,
       'num_valid': sum(flips for flips, _ in free),
-      'total_size': sum(size for _, size in free),
+      **sizes_of([size for _, size in free]),
     }
   )

@@ -33,7 +33,7 @@ from privjax.explainers import masked_field
 from privjax.explainers import operation_space
 from privjax.models import node_model
 
-BATCH_SIZE = 16
+BATCH_SIZE = 4
 
 
 def batches(
@@ -41,8 +41,9 @@ def batches(
 ) -> Iterator[tuple[np.ndarray, masked_field.MaskedField]]:
   """Stacks fields of one size; yields their indices and the stack.
 
-  A stack is padded with copies of its first field up to a power of two, so
-  that the number of targets adds few shapes.
+  A stack is padded with copies of its first field up to the batch size, so
+  that the number of targets adds no shape: compiling costs far more than the
+  copies do.
   """
   _validate.integer(1, batch_size=batch_size)
   by_shape = {}
@@ -52,7 +53,7 @@ def batches(
   for members in by_shape.values():
     for start in range(0, len(members), batch_size):
       chosen = members[start : start + batch_size]
-      padding = (1 << (len(chosen) - 1).bit_length()) - len(chosen)
+      padding = batch_size - len(chosen)
       rows = [fields[i] for i in chosen + chosen[:1] * padding]
       yield np.array(chosen), jax.tree.map(lambda *x: np.stack(x), *rows)
 

@@ -16,6 +16,7 @@ All inputs are public.
 """
 
 import dataclasses
+import decimal
 import fractions
 
 from privjax import types
@@ -29,6 +30,9 @@ FLOATING_POINT = (
   'mechanism, not a certified draw'
 )
 _RELATION = types.NeighboringRelation.ADD_REMOVE_ONE_EDGE
+
+# Six digits, rounded up: a label must not promise more than its guarantee.
+_UPWARD = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,25 +62,35 @@ class ReleaseGuarantee:
 
   @property
   def label(self) -> str:
-    """A short text: '0 (public)', 'pure 8', '(8, 1e-05)' or 'none'."""
+    """A short text: '0 (public)', 'pure 8', '(8, 1e-05)' or 'none'.
+
+    Six digits, rounded up.
+    """
     if self.data_independent:
       return '0 (public)'
     if self.privacy.epsilon is None:
       return 'none'
-    epsilon = f'{float(self.privacy.epsilon):g}'
+    epsilon = _rounded_up(self.privacy.epsilon)
     delta = self.privacy.delta
-    return f'({epsilon}, {float(delta):g})' if delta else f'pure {epsilon}'
+    return f'({epsilon}, {_rounded_up(delta)})' if delta else f'pure {epsilon}'
 
   def require(self) -> types.PrivacyGuarantee:
     """Returns the statement, for an account or a certificate.
 
     Raises:
-      ValueError: if there is none, saying why.
+      ValueError: if there is none, saying why, or nothing to account for.
     """
+    if self.data_independent:
+      raise ValueError(f'nothing to account for: {self.privacy.theorem}')
     if self.privacy.epsilon is None:
       reasons = '; '.join(self.not_covered) or self.privacy.theorem
       raise ValueError(f'no guarantee: NOT COVERED: {reasons}')
     return self.privacy
+
+
+def _rounded_up(value: fractions.Fraction) -> str:
+  exact = decimal.Decimal(value.numerator), decimal.Decimal(value.denominator)
+  return f'{float(_UPWARD.divide(*exact)):g}'
 
 
 def uncertified(*reasons: str) -> ReleaseGuarantee:

@@ -106,7 +106,8 @@ def calibrate(
   """Returns settings with the least noise for a budget.
 
   Args:
-    epsilon: budget of one release, > 0.
+    epsilon: budget of one release, at least 1e-6; `accounted_epsilon` of the
+      result is at most this.
     delta: in (0, 1).
     num_steps: T.
     **settings: the rest of `SgdConfig`.
@@ -115,7 +116,10 @@ def calibrate(
     ImportError: without dp-accounting.
     ValueError: on a bad value.
   """
-  budget = float(_validate.rational(epsilon=epsilon))
+  # Down to what `accounted_epsilon` can say: it rounds up.
+  units = math.floor(_validate.rational(epsilon=epsilon) * _EPSILON_UNITS)
+  if not units:
+    raise ValueError(f'epsilon must be at least 1e-6, got {epsilon!r}')
   chance = _delta(delta)
   _validate.integer(1, num_steps=num_steps)
   library, rdp = _accounting()
@@ -125,7 +129,7 @@ def calibrate(
     return library.SelfComposedDpEvent(step, num_steps)
 
   multiplier = library.calibrate_dp_mechanism(
-    rdp.RdpAccountant, event, budget, float(chance)
+    rdp.RdpAccountant, event, units / _EPSILON_UNITS, float(chance)
   )
   unit = SgdConfig(noise_std=1.0, num_steps=num_steps, **settings)
   return dataclasses.replace(unit, noise_std=multiplier * unit.sensitivity)

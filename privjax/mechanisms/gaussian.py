@@ -37,6 +37,8 @@ CLASSIC = 'Dwork & Roth (2014), Theorem A.1, epsilon < 1'
 # every epsilon up to _MAX_EPSILON.
 _ROUNDING = 1e-12
 _MAX_EPSILON = 1000
+# Gaussian noise is never pure: what underflows is this, not 0.
+_MIN_DELTA = 1e-300
 _NUM_BISECTIONS = 200
 
 
@@ -51,7 +53,7 @@ def exact_delta(
     sensitivity: L2 sensitivity s of the query, > 0.
 
   Returns:
-    delta(epsilon), in [0, 1], above the true value by at most about 1e-12.
+    delta(epsilon), in [1e-300, 1], above the true value by at most about 1e-12.
 
   Formal guarantees:
     The query plus N(0, sigma^2) noise on every coordinate is (epsilon, delta)-
@@ -64,7 +66,8 @@ def exact_delta(
   half, shift = sensitivity / (2 * sigma), value * sigma / sensitivity
   first = special.ndtr(half - shift)
   second = math.exp(min(0.0, value + special.log_ndtr(-half - shift)))
-  return float(min(1.0, max(0.0, first - second) + _ROUNDING * first))
+  upper = max(0.0, first - second) + _ROUNDING * first
+  return float(min(1.0, max(_MIN_DELTA, upper)))
 
 
 def classic_sigma(
@@ -74,7 +77,7 @@ def classic_sigma(
 
   Args:
     epsilon: > 0, at most 1000.
-    delta: in (0, 1).
+    delta: in [1e-300, 1).
     sensitivity: L2 sensitivity s of the query, > 0.
 
   Formal guarantees:
@@ -94,7 +97,7 @@ def analytic_sigma(
 
   Args:
     epsilon: > 0, at most 1000.
-    delta: in (0, 1).
+    delta: in [1e-300, 1).
     sensitivity: L2 sensitivity s of the query, > 0.
 
   Formal guarantees:
@@ -126,6 +129,6 @@ def _epsilon(epsilon: Rational) -> float:
 
 def _delta(delta: Rational) -> float:
   value = _validate.rational(delta=delta)
-  if value >= 1:
-    raise ValueError(f'delta must be in (0, 1), got {delta!r}')
+  if not _MIN_DELTA <= value < 1:
+    raise ValueError(f'delta must be in [1e-300, 1), got {delta!r}')
   return float(value)

@@ -104,7 +104,13 @@ def sample_field(
     max_edges: the largest expected number of edges of the field.
 
   Raises:
-    sparse_noise.OutputTooLargeError: as `privatize` does, for the field.
+    sparse_noise.OutputTooLargeError: as `privatize` does, for the field; it
+      tells private degrees.
+
+  Formal guarantees:
+    `guarantee(epsilon)` for one field, as for `privatize`. Fields of T targets
+    answer about the same pairs T times: together they cost T epsilon, where one
+    noisy graph costs epsilon for all targets.
   """
   epsilon = _validate.rational(epsilon=epsilon)
   wrong = randomized_response.flip_probability(epsilon)

@@ -162,7 +162,8 @@ def privatize(
   Formal guarantees:
     `config.guarantee`, if the seed stood for fresh randomness and arithmetic
     were real; as drawn, a simulation. Nothing is claimed where its epsilon is
-    `None`.
+    `None`. The error tells the private number of edges, but not where that is
+    noisy or public ('fair' with 'top').
   """
   graph = private.graph
   ones = pairs_lib.index_of(graph.pairs, graph.num_nodes)
@@ -217,7 +218,13 @@ def sample_field(
   Raises:
     ValueError: for another `keep`: top-M is not local, since whether a pair is
       kept depends on all others.
-    sparse_noise.OutputTooLargeError: with the expected count.
+    sparse_noise.OutputTooLargeError: with the expected count, which tells
+      private degrees.
+
+  Formal guarantees:
+    `config.guarantee` for one field, as for `privatize`. Fields of T targets
+    answer about the same pairs T times and compose, where one noisy graph
+    serves all targets.
   """
   if config.keep != 'threshold':
     raise ValueError(f"keep must be 'threshold' here, got {config.keep!r}")

@@ -43,7 +43,8 @@ class GuaranteesTest(parameterized.TestCase):
     (
       'sgd',
       privcf_sgd.guarantee(_SGD, delta='1e-5', space_is_public=True),
-      '(7.99789, 1e-05)',
+      # 7.997891, rounded up.
+      '(7.9979, 1e-05)',
     ),
     (
       'response',
@@ -62,6 +63,27 @@ class GuaranteesTest(parameterized.TestCase):
     stated = explainers.random_guarantee(space_is_public=True)
     self.assertTrue(stated.certified)
     self.assertEqual(stated.label, '0 (public)')
+
+  def test_what_reads_public_inputs_has_nothing_to_account_for(self):
+    with self.assertRaisesRegex(
+      ValueError, '^nothing to account for: .*public'
+    ):
+      guarantees.public_input().require()
+
+  @parameterized.parameters('8.0000004', '1/3', '7.997891', '123456789/1000')
+  def test_a_label_never_understates(self, epsilon):
+    for delta in ('0', '1/30000'):
+      stated = guarantees.certified(
+        epsilon=fractions.Fraction(epsilon),
+        delta=fractions.Fraction(delta),
+        theorem='an example',
+        space_is_public=True,
+      )
+      shown = stated.label.removeprefix('pure ').strip('()').split(', ')
+      for text, exact in zip(shown, (epsilon, delta)):
+        exact = fractions.Fraction(exact)
+        over = fractions.Fraction(text) - exact
+        self.assertBetween(over, 0, exact / 10**5)
 
   def test_a_claim_of_nothing_needs_a_reason(self):
     with self.assertRaisesRegex(ValueError, '^not_covered must'):
@@ -94,6 +116,17 @@ class SgdAccountingTest(parameterized.TestCase):
     self.assertIsInstance(epsilon, fractions.Fraction)
     self.assertLessEqual(epsilon, 8)
     self.assertGreater(epsilon, fractions.Fraction(7999, 1000))
+
+  @parameterized.parameters('1/3', '2/3', '22/7')
+  def test_what_is_accounted_fits_the_budget(self, epsilon):
+    config = privcf_sgd.calibrate(epsilon=epsilon, delta='1e-5')
+    spent = privcf_sgd.accounted_epsilon(config, delta='1e-5')
+    budget = fractions.Fraction(epsilon)
+    self.assertBetween(spent, budget - fractions.Fraction(1, 10**5), budget)
+
+  def test_a_budget_below_the_resolution_is_refused(self):
+    with self.assertRaisesRegex(ValueError, '^epsilon must be at least 1e-6'):
+      privcf_sgd.calibrate(epsilon='9e-7', delta='1e-5')
 
   def test_without_the_extra(self):
     with mock.patch.dict(sys.modules, {'dp_accounting': None}):

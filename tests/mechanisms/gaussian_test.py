@@ -23,6 +23,11 @@ class ExactDeltaTest(parameterized.TestCase):
       gaussian.exact_delta(3.0, epsilon=2),
     )
 
+  @parameterized.parameters((9.0, 20), (40.0, 1), (2.2, 932))
+  def test_gaussian_noise_is_never_pure(self, sigma, epsilon):
+    """Here the exact value underflows."""
+    self.assertGreater(gaussian.exact_delta(sigma, epsilon=epsilon), 0)
+
   def test_tiny_noise_costs_everything(self):
     self.assertEqual(gaussian.exact_delta(1e-3, epsilon=1), 1)
 
@@ -70,7 +75,7 @@ class ValidationTest(parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, 'epsilon'):
         call()
 
-  @parameterized.parameters(0, 1, '3/2', -1, float('nan'))
+  @parameterized.parameters(0, 1, '3/2', -1, float('nan'), '1e-301', '1e-400')
   def test_delta(self, delta):
     for function in (gaussian.classic_sigma, gaussian.analytic_sigma):
       with self.assertRaisesRegex(ValueError, 'delta'):
