@@ -199,7 +199,7 @@ def join(first: np.ndarray, second: np.ndarray, num_second: int) -> np.ndarray:
 
 def own(signals: np.ndarray, codes: np.ndarray) -> np.ndarray:
   """Returns the signals `[n]` of rows with their own level, of `[n, L]`."""
-  codes = _integers(codes=codes)
+  signals, codes = _integers(signals=signals), _integers(codes=codes)
   _validate.shape((len(codes), None), signals=signals)
   _check_range('codes', codes, signals.shape[1])
   return signals[np.arange(len(codes)), codes]

@@ -141,11 +141,8 @@ def candidates(
   applies = rule_set.matches(paths, unique)
   covered = applies.T.astype(np.int64) @ counts
   totals = counts.sum(axis=0)
-  consequent = np.where(
-    covered[:, 1] == covered[:, 0],
-    majority(totals),
-    np.where(covered[:, 1] > covered[:, 0], 1, -1),
-  )
+  # A tie passes beta only where the classes tie as a whole: -1, as `majority`.
+  consequent = np.where(covered[:, 1] > covered[:, 0], 1, -1)
   # Exact: wrong / covered <= minority / n, without the divisions.
   accurate = covered.min(axis=1) * totals.sum() <= (
     totals.min() * covered.sum(axis=1)

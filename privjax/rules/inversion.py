@@ -165,14 +165,20 @@ def level_predictions(
     attribute: the sensitive attribute.
     names: of the C columns.
     x: `[n, C]` targets; their sensitive columns are not read.
+
+  Raises:
+    ValueError: if `predict_fn` gives another shape or other classes.
   """
-  return np.stack(
-    [
-      np.asarray(predict_fn(sensitive.with_level(attribute, names, x, level)))
-      for level in range(attribute.num_levels)
-    ],
-    axis=1,
-  ).astype(np.int64)
+  predictions = []
+  for level in range(attribute.num_levels):
+    rows = sensitive.with_level(attribute, names, x, level)
+    classes = np.asarray(predict_fn(rows))
+    _validate.shape((len(rows),), predictions=classes)
+    # Before the cast, which would make classes of margins such as 1.7.
+    if np.any(np.abs(classes.astype(np.float64)) != 1):
+      raise ValueError('predictions must be -1 or +1')
+    predictions.append(classes.astype(np.int64))
+  return np.stack(predictions, axis=1)
 
 
 def guess(scores: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -77,10 +77,15 @@ def indicators(items: Items, codes: types.Array) -> np.ndarray:
       from `encoding.bin_codes`.
 
   Raises:
-    ValueError: on another number of features, or a code that is no bin.
+    ValueError: on another number of features, items of a feature that are
+      apart, or a code that is no bin.
   """
   features = tuple(dict.fromkeys(items.features))
   sizes = np.array([items.features.count(feature) for feature in features])
+  if items.features != tuple(np.repeat(features, sizes).tolist()):
+    raise ValueError(
+      f'items of a feature must stand side by side, got {items.features}'
+    )
   codes = np.asarray(codes)
   _validate.shape((None, len(features)), codes=codes)
   if codes.dtype.kind not in 'iu':

@@ -16,6 +16,7 @@ Writing is not a mechanism: what is private in a rule set is so in its text.
 from collections.abc import Sequence
 import json
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ _TOP = {'format', 'version', 'ordered', 'columns', 'rules', 'default'}
 _RULE = {'conditions', 'class', 'probability', 'weight'}
 _CONDITION = {'column', 'above', 'at_most'}
 _DEFAULT = {'class', 'probability'}
+_LARGEST = sys.float_info.max
 
 
 def conditions(
@@ -147,7 +149,11 @@ def from_json(text: str) -> rule_set.RuleSet:
     ValueError: on other JSON, another format or version, a field that is
       missing or unknown, or rules that `rule_set.make` refuses.
   """
-  document = _fields(json.loads(text, parse_constant=_refuse), _TOP, 'document')
+  document = _fields(
+    json.loads(text, parse_constant=_refuse, object_pairs_hook=_distinct),
+    _TOP,
+    'document',
+  )
   _validate.one_of((FORMAT,), format=document['format'])
   _validate.one_of((VERSION,), version=document['version'])
   names, rules = document['columns'], document['rules']
@@ -158,6 +164,8 @@ def from_json(text: str) -> rule_set.RuleSet:
   default = _fields(document['default'], _DEFAULT, 'default')
   for number, entry in enumerate(rules):
     _fields(entry, _RULE, f'rule {number}')
+    if not isinstance(entry['conditions'], list):
+      raise ValueError(f'conditions of rule {number} must be a list')
     for condition in entry['conditions']:
       _fields(condition, _CONDITION, f'condition of rule {number}')
       _validate.one_of(names, column=condition['column'])
@@ -203,6 +211,13 @@ def _fields(value, names: set[str], where: str) -> dict[str, Any]:
   return value
 
 
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  fields = dict(pairs)
+  if len(fields) < len(pairs):
+    raise ValueError(f'fields must be distinct, got {[n for n, _ in pairs]}')
+  return fields
+
+
 def _refuse(constant: str):
   raise ValueError(f'numbers must be finite, got {constant}')
 
@@ -210,6 +225,9 @@ def _refuse(constant: str):
 def _number(value) -> float:
   if isinstance(value, bool) or not isinstance(value, (int, float)):
     raise ValueError(f'expected a number, got {value!r}')
+  # JSON's 1e400 reads as inf, and would be no bound; 10**400 is no float.
+  if not -_LARGEST <= value <= _LARGEST:
+    raise ValueError('numbers must be finite, got one beyond float64')
   return float(value)
 
 

@@ -112,16 +112,17 @@ def make(
 def log_prior(problem: Problem, rule_list: RuleList) -> float:
   """Returns log p(d); the probabilities of all lists over A add up to 1."""
   unused = list(problem.num_of_width)
-  result = problem.log_length[len(rule_list)]
+  terms = [problem.log_length[len(rule_list)]]
   log_total = _log_total(problem, unused)
   for antecedent in rule_list:
     width = problem.widths[antecedent]
-    result += problem.log_width[width] - log_total - math.log(unused[width])
+    terms.append(problem.log_width[width] - log_total - math.log(unused[width]))
     unused[width] -= 1
     if not unused[width]:
       # Summed anew rather than subtracted: no rounding is left behind.
       log_total = _log_total(problem, unused)
-  return result
+  # Rounded once: lists that differ in the order of their terms tie exactly.
+  return math.fsum(terms)
 
 
 def captured(problem: Problem, rule_list: RuleList) -> list[int]:
@@ -146,7 +147,7 @@ def class_counts(problem: Problem, rule_list: RuleList) -> np.ndarray:
 
 def log_likelihood(problem: Problem, rule_list: RuleList) -> float:
   """Returns log p(y | d), the class probabilities integrated out."""
-  memo, result = problem.log_betas, 0.0
+  memo, terms = problem.log_betas, []
   for bits in captured(problem, rule_list):
     value = memo.get(bits)
     if value is None:
@@ -154,8 +155,8 @@ def log_likelihood(problem: Problem, rule_list: RuleList) -> float:
         memo.clear()
       value = _log_beta(_counts(problem, bits).tolist(), problem.alpha)
       memo[bits] = value
-    result += value
-  return result
+    terms.append(value)
+  return math.fsum(terms)
 
 
 def log_posterior(problem: Problem, rule_list: RuleList) -> float:

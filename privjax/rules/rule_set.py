@@ -89,7 +89,8 @@ def make(
     ordered: whether the first match decides.
     probability: `[R]` in [0, 1]; by default the consequent is certain. In a
       list the consequent must be the likelier class, at 1/2 the default.
-    weight: `[R]` finite and >= 0; by default 1.
+    weight: `[R]` >= 0, at most the largest float / R so that votes add up; by
+      default 1.
     default_probability: in [0, 1], the default its likelier class; by default
       the default is certain.
 
@@ -103,7 +104,7 @@ def make(
   num_rules = len(consequent)
   _validate.shape((num_rules,), consequent=consequent)
   lower, upper = _bounds(lower, upper, num_rules, len(names))
-  if default not in (-1, 1):
+  if np.ndim(default) or default not in (-1, 1):
     raise ValueError(f'default must be -1 or +1, got {default!r}')
   _validate.one_of((False, True), ordered=ordered)
   if np.any(np.abs(consequent) != 1):
@@ -114,6 +115,7 @@ def make(
   if default_probability is None:
     default_probability = (int(default) + 1) / 2
   at_default = _unit(default_probability, 'the default')
+  _validate.shape((), default_probability=at_default)
   if (at_default - 0.5) * default < 0:
     raise ValueError(
       f'default must be the likelier class, got {default} at the probability '
@@ -121,10 +123,11 @@ def make(
     )
   if ordered:
     _check_likelier(consequent, probability, default)
-  weight = np.asarray(np.ones(num_rules) if weight is None else weight, float)
+  weight = np.array(np.ones(num_rules) if weight is None else weight, float)
   _validate.shape((num_rules,), weight=weight)
-  if not np.all((weight >= 0) & (weight < np.inf)):
-    raise ValueError(f'weight must be finite and >= 0, got {weight}')
+  most = np.finfo(np.float64).max / max(num_rules, 1)
+  if not np.all((weight >= 0) & (weight <= most)):
+    raise ValueError(f'weight must be in [0, {most:.3g}], got {weight}')
   return RuleSet(
     lower=lower,
     upper=upper,
@@ -247,7 +250,8 @@ def _bounds(lower, upper, num_rules, num_columns):
   shape = (num_rules, num_columns)
   if num_rules == 0:
     lower, upper = np.zeros(shape), np.zeros(shape)
-  lower, upper = np.asarray(lower, float), np.asarray(upper, float)
+  # Copies: a caller's array that changes later would pass by the checks.
+  lower, upper = np.array(lower, float), np.array(upper, float)
   _validate.shape(shape, lower=lower)
   _validate.shape(shape, upper=upper)
   if not np.all(lower < upper):
@@ -280,5 +284,6 @@ def _vote_share(rules, applies) -> np.ndarray:
     votes += applies[:, rule] * (weight * rules.consequent[rule])
     total += applies[:, rule] * weight
   tied = np.abs(votes) <= _TIE * total
-  share = 0.5 + 0.5 * votes / np.where(total > 0, total, math.inf)
+  # The quotient first: half of the least float is 0.
+  share = 0.5 + 0.5 * (votes / np.where(total > 0, total, math.inf))
   return np.where(tied, rules.default_probability, np.clip(share, 0, 1))

@@ -173,8 +173,9 @@ def _solve(problem: Problem, node_limit: int) -> Selection | None:
     constraints=(matrix, least, np.full(len(least), np.inf)),
     options={'node_limit': node_limit, 'mip_rel_gap': MAX_GAP},
   )
-  # 0 is optimal, 1 a limit; nothing else has an answer.
-  if result.status not in (0, 1) or result.x is None:
+  # SciPy calls a search that its node limit stopped 4 ("other") and not 1, so
+  # the status tells no more than whether the answer is optimal.
+  if result.x is None:
     return None
   chosen = verified(problem, result.x[:num_rules], -result.fun)
   if chosen is None:

@@ -43,6 +43,7 @@ class SensitiveAttribute:
   def __post_init__(self):
     if not self.columns or len({*self.columns}) < len(self.columns):
       raise ValueError(f'columns must be distinct names, got {self.columns}')
+    object.__setattr__(self, 'levels', np.array(self.levels, np.float64))
     _validate.shape((None, len(self.columns)), levels=self.levels)
     _validate.finite(levels=self.levels)
     if len(self.levels) < 2 or len(np.unique(self.levels, axis=0)) < len(

@@ -6,8 +6,9 @@ For a rule with class c, and A the sensitive levels that it admits,
   ratio = Pr[S in A | its public part holds, f(x) = c] / Pr[S in A]
 
 over training rows; in a list the condition also asks that no earlier rule
-applies (Sec. 6). The rule violates alpha where |log ratio| >= alpha. The ratio
-is of the set A: the largest ratio of a single level protects less.
+applies (Sec. 6); Pr[S in A] stays that of all rows, where the paper can also be
+read to mean the rows left. The rule violates alpha where |log ratio| >= alpha.
+The ratio is of the set A: the largest ratio of a single level protects less.
 
 >>> s = np.array([1, 1, 1, 0, 1, 0, 0, 0])
 >>> p = np.array([1, 1, 1, 1, 0, 0, 0, 0])
@@ -249,9 +250,11 @@ def _rate(privacy_rate) -> fractions.Fraction:
     raise error
   try:
     rate = fractions.Fraction(
-      str(privacy_rate) if isinstance(privacy_rate, float) else privacy_rate
+      str(privacy_rate)
+      if isinstance(privacy_rate, (float, np.floating))
+      else privacy_rate
     )
-  except (ValueError, TypeError, ZeroDivisionError):
+  except (ValueError, TypeError, ArithmeticError):
     raise error from None
   if not 0 <= rate <= 1:
     raise error

@@ -111,6 +111,8 @@ class SignalsTest(parameterized.TestCase):
     signals = np.arange(6).reshape(2, 3)
     own = bayes_attack.own(signals, np.array([2, 0]))
     self.assertEqual(own.tolist(), [2, 3])
+    own = bayes_attack.own([[0, 1, 2], [3, 4, 5]], [2, 0])
+    self.assertEqual(own.tolist(), [2, 3])
 
   def test_classifier_signals(self):
     found = bayes_attack.classifier_signals(np.array([[1, -1], [-1, -1]]))
@@ -118,6 +120,14 @@ class SignalsTest(parameterized.TestCase):
 
 
 class ScoresTest(parameterized.TestCase):
+  def test_likelihood_starts_every_count_at_one(self):
+    table = bayes_attack.likelihood(
+      np.array([0, 0, 0, 2]), np.array([1, 1, -1, -1]), 3
+    )
+    np.testing.assert_allclose(
+      table, [[2 / 5, 3 / 5], [1 / 2, 1 / 2], [2 / 3, 1 / 3]], rtol=1e-15
+    )
+
   def test_is_bayes_rule_on_the_joint_law(self):
     # With the whole table (cell, level, f) as the signal, the score is the
     # smoothed joint: its guess is the most frequent level of cell and label.

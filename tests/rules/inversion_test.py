@@ -171,6 +171,20 @@ class ClassifierTest(parameterized.TestCase):
     for rows in seen:
       np.testing.assert_array_equal(rows[:, [1, 3]], x[:, [1, 3]])
 
+  @parameterized.named_parameters(
+    # A cast to integers would make classes of the first two.
+    ('margins', lambda rows: np.full(len(rows), 1.7)),
+    ('negative_margins', lambda rows: np.full(len(rows), -1.2)),
+    ('probabilities', lambda rows: np.full(len(rows), 0.7)),
+    ('two_columns', lambda rows: np.ones((len(rows), 2))),
+    ('nan', lambda rows: np.full(len(rows), math.nan)),
+  )
+  def test_level_predictions_refuse_other_classes(self, predict):
+    with self.assertRaisesRegex(ValueError, 'predictions'):
+      inversion.level_predictions(
+        predict, _SCORE, attack_cases.NAMES, np.zeros((3, 5))
+      )
+
 
 class IntervalsTest(parameterized.TestCase):
   def _hits(self, num_targets=400, right=0.7, marginal=0.6):

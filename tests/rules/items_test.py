@@ -35,6 +35,11 @@ class ItemsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message):
       items_lib.indicators(items, codes)
 
+  def test_refuses_items_of_a_feature_that_are_apart(self):
+    items = items_lib.Items(names=('a', 'b', 'c'), features=('x', 'y', 'x'))
+    with self.assertRaisesRegex(ValueError, 'side by side'):
+      items_lib.indicators(items, np.array([[1, 0]]))
+
   def test_refuses_items(self):
     with self.assertRaisesRegex(ValueError, 'names'):
       items_lib.Items(names=('a', 'a'), features=('x', 'y'))

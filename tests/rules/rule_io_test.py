@@ -118,12 +118,24 @@ class JsonTest(parameterized.TestCase):
     (('"class": 1,', '"class": -1,'), 'consequent'),
     (('"at_most": 2.0', '"at_most": 0.1'), 'lower'),
     (('"ordered": true', '"ordered": 1'), 'ordered'),
+    # Read as inf, a threshold would be no bound.
+    (('"at_most": 2.0', '"at_most": 1e400'), 'finite'),
+    (('"above": 0.5', '"above": -1e400'), 'finite'),
+    (('"weight": 1.0', f'"weight": 1{"0" * 400}'), 'finite'),
+    (('"ordered": true', '"ordered": true, "ordered": false'), 'distinct'),
   )
   def test_refuses(self, change, message):
     text = rule_io.to_json(_list())
     self.assertIn(change[0], text)
     with self.assertRaisesRegex(ValueError, message):
       rule_io.from_json(text.replace(*change))
+
+  @parameterized.parameters((None,), (3,), ({},), ('',))
+  def test_refuses_conditions_that_are_no_list(self, conditions):
+    document = json.loads(rule_io.to_json(_list()))
+    document['rules'][0]['conditions'] = conditions
+    with self.assertRaisesRegex(ValueError, 'conditions of rule 0'):
+      rule_io.from_json(json.dumps(document))
 
   @parameterized.parameters('[]', '{}', 'null', 'x')
   def test_refuses_other_json(self, text):

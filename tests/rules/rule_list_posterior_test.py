@@ -1,3 +1,4 @@
+import itertools
 from unittest import mock
 
 from absl.testing import parameterized
@@ -38,6 +39,23 @@ class PosteriorTest(parameterized.TestCase):
       )
       value = np.exp(posterior.log_likelihood(case.problem, rule_list))
       np.testing.assert_allclose(value, float(exact), rtol=1e-12)
+
+  def test_an_order_that_changes_nothing_ties_exactly(self):
+    # Antecedents of one cell each: no two of them hold in one row.
+    mined = mining.Antecedents(
+      items=((0,), (1,), (2,), (3,), (4,)),
+      extents=(1, 2, 4, 8, 16),
+      supports=(11, 6, 10, 5, 7),
+      num_duplicates=0,
+    )
+    counts = np.array([[7, 4], [1, 5], [3, 7], [2, 3], [6, 1], [9, 8]])
+    problem = posterior.make(mined, counts)
+    for chosen in itertools.combinations(range(5), 3):
+      values = {
+        posterior.log_posterior(problem, rule_list)
+        for rule_list in itertools.permutations(chosen)
+      }
+      self.assertLen(values, 1, chosen)
 
   def test_class_counts_partition_the_rows(self):
     case = cases.CASES['three']

@@ -91,6 +91,21 @@ class MatchTest(parameterized.TestCase):
       )
       self.assertEqual(rule_set.predict(rules, np.zeros((1, 1))).tolist(), [-1])
 
+  @parameterized.parameters(5e-324, 1e-310, np.finfo(float).max / 2)
+  def test_votes_of_any_size_count(self, weight):
+    # Half of 5e-324 is 0, and twice more than half of the largest is inf.
+    rules = rule_set.make(
+      np.full((2, 1), -_INF),
+      np.full((2, 1), _INF),
+      [1, 1],
+      names=('a',),
+      default=-1,
+      ordered=False,
+      weight=[weight, weight],
+    )
+    for kept in (rules, rule_set.take(rules, [0])):
+      self.assertEqual(rule_set.predict(kept, np.zeros((1, 1))).tolist(), [1])
+
   def test_agrees_with_trees_near_thresholds(self):
     self.assertEqual(cases.stump_disagreements(rule_set.matches), 0)
 
@@ -150,6 +165,18 @@ class RecordTest(parameterized.TestCase):
     self.assertEqual(rule_set.uses(rules, ['a', 'b']).tolist(), [True] * 3)
     self.assertEqual(rule_set.uses(rules, []).tolist(), [False] * 3)
 
+  def test_make_refuses_weights_that_do_not_add_up(self):
+    with self.assertRaisesRegex(ValueError, 'weight'):
+      rule_set.make(
+        np.full((2, 1), -_INF),
+        np.full((2, 1), _INF),
+        [1, 1],
+        names=('a',),
+        default=-1,
+        ordered=False,
+        weight=[1e308, 1e308],
+      )
+
   def test_uses_counts_upper_bounds(self):
     rules = rule_set.make(
       [[-_INF]], [[1.0]], [1], names=('a',), default=1, ordered=True
@@ -161,6 +188,17 @@ class RecordTest(parameterized.TestCase):
     rules, _ = cases.voting_set()
     with self.assertRaisesRegex(ValueError, 'column'):
       rule_set.uses(rules, columns)
+
+  def test_later_changes_of_the_arguments_do_not_reach_it(self):
+    lower, upper, weight = np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)
+    rules = rule_set.make(
+      lower, upper, [1], names=('a',), default=1, ordered=False, weight=weight
+    )
+    lower[:], upper[:], weight[:] = 5, -5, -1
+    self.assertEqual(
+      (rules.lower.tolist(), rules.upper.tolist(), rules.weight.tolist()),
+      ([[0.0]], [[1.0]], [1.0]),
+    )
 
   def test_is_a_tree_of_arrays_with_static_names(self):
     rules, _ = cases.voting_set()
@@ -190,6 +228,8 @@ class RecordTest(parameterized.TestCase):
     ({'weight': [[1]]}, 'weight'),
     ({'default_probability': 0.6}, 'default'),
     ({'default_probability': 2}, 'probability'),
+    ({'default_probability': [0.2]}, 'default_probability'),
+    ({'default': np.array([-1])}, 'default'),
   )
   def test_make_refuses(self, changes, name):
     arguments = {

@@ -62,6 +62,19 @@ class SelectTest(parameterized.TestCase):
     even = problem._replace(lengths=np.ones(4, int))
     self.assertEqual(selection.greedy_cover(even).tolist(), [1])
 
+  def test_greedy_counts_only_rows_that_are_not_covered(self):
+    problem = selection.Problem(
+      applies=np.array([[1, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]], bool),
+      counts=np.array([[5, 0], [5, 0], [2, 0]]),
+      consequent=np.full(4, -1),
+      weight=np.ones(4, int),
+      lengths=np.array([1, 1, 2, 3]),
+      default=1,
+      coverage=1,
+    )
+    # After rule 0, rules 2 and 3 help the last row alone, and 1 none.
+    self.assertEqual(selection.greedy_cover(problem).tolist(), [0, 2])
+
   def test_greedy_covers_by_disagreeing_rules_where_no_other_is_left(self):
     problem = selection.Problem(
       applies=np.array([[1, 1]], bool),
@@ -170,6 +183,49 @@ class VerifiedTest(parameterized.TestCase):
     self.assertEqual(found.status, 'greedy')
     greedy = selection.greedy_cover(selection.merged(problem))
     self.assertEqual(found.chosen.tolist(), greedy.tolist())
+
+  def test_a_true_answer_that_is_worse_gives_the_greedy_cover(self):
+    problem = selection_cases.hard()
+    num_rules = len(problem.consequent)
+    everything = selection.Selection(
+      np.arange(num_rules),
+      selection.agreement(problem, np.arange(num_rules)),
+      oracle.objective(problem, range(num_rules)),
+      'node_limit',
+    )
+    greedy = selection.select(problem, node_limit=0)
+    self.assertLess(everything.objective, greedy.objective)
+    solve = selection.optimize.milp
+
+    def stopped(*args, **kwargs):
+      result = solve(*args, **kwargs)
+      result.x[:num_rules] = 1
+      result.update(status=1, fun=-float(everything.objective))
+      return result
+
+    with mock.patch.object(selection.optimize, 'milp', stopped):
+      found = selection.select(problem)
+    self.assertEqual(found.status, 'greedy')
+    self.assertEqual(found.objective, greedy.objective)
+
+  @parameterized.parameters(0, 1, 2)
+  def test_the_answer_of_a_search_of_one_node_is_used(self, seed):
+    # The solver's own stop, not a mock of it: its status is 4 in SciPy.
+    generator = np.random.Generator(np.random.Philox(seed))
+    problem = selection.Problem(
+      applies=generator.random((80, 25)) < 0.3,
+      counts=generator.integers(0, 5, (80, 2)),
+      consequent=generator.choice([-1, 1], 25),
+      weight=np.ones(25, int),
+      lengths=np.ones(25, int),
+      default=1,
+      coverage=2,
+    )
+    found = selection.select(problem, node_limit=1)
+    greedy = selection.select(problem, node_limit=0)
+    self.assertEqual(found.status, 'node_limit')
+    self.assertGreater(found.objective, greedy.objective)
+    self.assertEqual(found.objective, oracle.objective(problem, found.chosen))
 
   def test_a_stopped_search_says_so(self):
     problem = selection_cases.hard()

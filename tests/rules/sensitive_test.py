@@ -52,6 +52,16 @@ class PartsTest(parameterized.TestCase):
     codes = sensitive.codes(attribute, rules.names, attribute.levels[[2, 0]])
     self.assertEqual(codes.tolist(), [2, 0])
 
+  def test_levels_are_a_copy_of_any_sequence(self):
+    levels = [[0, 1], [1, 0]]
+    attribute = sensitive.SensitiveAttribute(columns=('a', 'b'), levels=levels)
+    codes = sensitive.codes(attribute, ('a', 'b'), np.eye(2))
+    self.assertEqual(codes.tolist(), [1, 0])
+    given = np.eye(2)
+    attribute = sensitive.SensitiveAttribute(columns=('a', 'b'), levels=given)
+    given[:] = 7
+    self.assertEqual(attribute.levels.tolist(), [[1, 0], [0, 1]])
+
   def test_with_level_copies(self):
     x = attack_cases.CASES[1][1]
     before = x.copy()

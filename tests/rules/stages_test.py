@@ -27,5 +27,3 @@ class LabelsTest(parameterized.TestCase):
     self.assertEqual(private.pop('classifier'), 'dp(5)')
     self.assertEqual(set(private.values()), {stages.NOT_COVERED})
     self.assertEqual(set(public.values()), {stages.NOT_COVERED})
-    # What reads private rows is never called post-processing.
-    self.assertNotIn(stages.POST_PROCESSING, private.values())

@@ -1,5 +1,6 @@
 """Tests of alpha-violation and pruning, against slow loops."""
 
+import decimal
 import fractions
 import math
 
@@ -209,6 +210,10 @@ class PruneTest(parameterized.TestCase):
     self.assertLess(0.29 * 100, 29)
     pruned = violation.prune(rules, scores, alpha=0.5, privacy_rate=0.29)
     self.assertEqual(pruned.rules.num_rules, 29)
+    single = violation.prune(
+      rules, scores, alpha=0.5, privacy_rate=np.float32(0.29)
+    )
+    self.assertEqual(single.rules.num_rules, 29)
 
   @parameterized.parameters(
     ('least_violating', [0, 2]),
@@ -276,7 +281,9 @@ class BadInputTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'alpha'):
       violation.statuses(scores, alpha=alpha)
 
-  @parameterized.parameters(-0.1, 1.1, math.nan, _INF, '2', 'half', None, True)
+  @parameterized.parameters(
+    -0.1, 1.1, math.nan, _INF, '2', 'half', None, True, decimal.Decimal('inf')
+  )
   def test_privacy_rate(self, rate):
     rules, scores = _stub([1.0])
     with self.assertRaisesRegex(ValueError, 'privacy_rate'):
