@@ -334,9 +334,11 @@ class PrivateExplainer:
       pass
     # Raised out here, so that it does not carry the cause, which may show
     # private values, even as its context.
-    spent = 'nothing was charged' if source else 'the charge stays'
+    spent = ' after the charge, which stays'
+    if source is not None:
+      spent = '; nothing was charged'
     raise ReleaseError(
-      f'scoring failed ({spent}); try the model on the snapshot with '
+      f'scoring failed{spent}; try the model on the snapshot with '
       'models.check_locality'
     ) from None
 

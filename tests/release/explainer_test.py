@@ -140,7 +140,7 @@ class BudgetTest(ExplainerTest):
     self.assertIsNone(error.__context__)
     self.assertTrue(error.__suppress_context__)
     self.assertNotIn('degree', str(error))
-    self.assertIn('the charge stays', str(error))
+    self.assertIn('after the charge, which stays', str(error))
     self.assertEqual(self.spent(), Fraction(1, 2))
     self.assertEqual(self.kinds()[-1], 'charge')
 
