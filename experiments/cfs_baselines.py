@@ -74,6 +74,8 @@ class Config:
     experiment_lib.check_numbers('rhos', self.rhos, 1)
     experiment_lib.check_numbers('baseline_epsilon', (self.epsilon,), 1000)
     experiment_lib.check_numbers('delta', (self.delta,), 1)
+    if float(self.delta) < 1e-300:
+      raise ValueError(f'delta must be >= 1e-300, got {self.delta}')
     experiment_lib.check_seeds(self.seeds)
     for name in ('num_draws', 'num_steps'):
       if getattr(self, name) < 1:

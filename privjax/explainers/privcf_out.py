@@ -51,12 +51,12 @@ def noise_std(*, epsilon: Rational, delta: Rational) -> float:
   """Returns sqrt(2 ln(1.25 / delta)) / epsilon.
 
   Raises:
-    ValueError: if epsilon is not > 0 or delta not in (0, 1).
+    ValueError: if epsilon is not > 0 or delta not in [1e-300, 1).
   """
   budget = _validate.rational(epsilon=epsilon)
   chance = _validate.rational(delta=delta)
-  if chance >= 1:
-    raise ValueError(f'delta must be in (0, 1), got {delta!r}')
+  if not 1e-300 <= chance < 1:
+    raise ValueError(f'delta must be in [1e-300, 1), got {delta!r}')
   return math.sqrt(2 * math.log(1.25 / chance)) / float(budget)
 
 

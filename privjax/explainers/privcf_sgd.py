@@ -299,8 +299,8 @@ def privatize(
 
 def _delta(delta: Rational) -> fractions.Fraction:
   chance = _validate.rational(delta=delta)
-  if chance >= 1:
-    raise ValueError(f'delta must be in (0, 1), got {delta!r}')
+  if not 1e-300 <= chance < 1:
+    raise ValueError(f'delta must be in [1e-300, 1), got {delta!r}')
   return chance
 
 

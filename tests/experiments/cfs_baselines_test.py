@@ -129,6 +129,7 @@ class ReportTest(parameterized.TestCase):
   @parameterized.parameters(
     (dict(epsilon='0'), r'baseline_epsilon must be in .*, got 0'),
     (dict(delta='2'), r'delta must be in .*, got 2'),
+    (dict(delta='0.' + 400 * '0' + '1'), 'delta must be >= 1e-300, got 0.00'),
     (dict(placements=('Laplace',)), r"placements must be among .*'Laplace'"),
     (dict(protocols=('all',)), r"protocols must be among .*, got 'all'"),
     (dict(num_steps=0), 'num_steps must be >= 1, got 0'),

@@ -99,6 +99,7 @@ class NoiseTest(parameterized.TestCase):
     (dict(epsilon=0, delta='1e-5'), 'epsilon'),
     (dict(epsilon=8, delta=0), 'delta'),
     (dict(epsilon=8, delta=1), 'delta'),
+    (dict(epsilon=8, delta='1e-400'), 'delta'),
   )
   def test_refuses(self, settings, name):
     for function in (privcf_out.noise_std, privcf_sgd.calibrate):
