@@ -328,7 +328,7 @@ def _neighbor_sums(graph, z, second, valid) -> np.ndarray:
   r = valid / np.sqrt(graph.degree[second] + 1.0)
   # A sparse product adds one neighbor after the other, ascending: the order of
   # the sum, and so its rounding, is a function of the graph and not of padding.
-  rows = np.arange(0, second.size + 1, second.shape[1])
+  rows = np.arange(len(second) + 1) * second.shape[1]
   shape = (len(second), len(z))
   return scipy.sparse.csr_array((r.ravel(), second.ravel(), rows), shape) @ z
 

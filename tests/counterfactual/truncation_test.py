@@ -46,13 +46,21 @@ def _dense_cases():
 
 
 class TruncationTest(parameterized.TestCase):
-  def test_scores_the_lowest_ids_with_degrees_of_the_whole_graph(self):
+  @parameterized.parameters((3, 2), (3, 0), (0, 2), (0, 0))
+  def test_scores_the_lowest_ids_with_degrees_of_the_whole_graph(
+    self, neighbors, second
+  ):
+    capacity = factored.NeighborCapacity(neighbors, second)
     for case in _dense_cases():
       self.assertGreater(case.private.graph.degree[case.target], 3)
-      result = _EVALUATE(
-        case.model, case.private, case.features, case.support()
+      result = factored.evaluate_factored(
+        case.model,
+        case.private,
+        case.features,
+        case.support(),
+        capacity=capacity,
       )
-      logits = np.sort(_truncated_logits(case, _SMALL))
+      logits = np.sort(_truncated_logits(case, capacity))
       self.assertAlmostEqual(result.gap[0, 0], logits[-1] - logits[-2], 12)
 
   def test_changes_nothing_where_everything_fits(self):
