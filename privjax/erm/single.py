@@ -74,20 +74,21 @@ def attempt(
   regularization: float,
   tolerance: float,
 ) -> solver.Fit:
-  """Returns the solver's fit, converged or not; rows are padded."""
+  """Returns the fit of one problem, converged or not; rows are padded."""
   num_rows, dimension = signed.shape
   capacity = _capacity(num_rows)
   rows = np.zeros((capacity, dimension))
   rows[:num_rows] = signed
   with jax.enable_x64(True):
-    return _minimize(
+    fits = _minimize(
       rows,
       (np.arange(capacity) < num_rows).astype(np.float64),
-      np.asarray(linear, np.float64),
-      np.full(dimension, float(regularization)),
+      np.asarray(linear, np.float64)[None],
+      np.full((1, dimension), float(regularization)),
       loss=loss,
       tolerance=np.float64(tolerance),
     )
+    return solver.Fit(*(leaf[0] for leaf in fits))
 
 
 def _capacity(num_rows: int) -> int:

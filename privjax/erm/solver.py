@@ -1,22 +1,19 @@
-"""Damped Newton for a regularized linear model, as one pure function.
+"""Damped Newton for a batch of regularized linear models, as a pure function.
 
   J(w) = (1 / n) sum_i r_i loss(z_i) + 1/2 sum_j penalty_j w_j^2 + linear.w
   z = rows w,  n = sum_i r_i
 
 The rows already carry their labels. Row weights r select a fold (0 or 1) or
-count equal rows, so one shape serves all of them. `minimize` is written for one
-problem. Callers `vmap` it over linear terms and penalties while rows and row
-weights stay shared, which turns the Hessians of a batch into one matrix
-product, and map over folds. (It can be mapped over row weights as well, but
-then the products of a row with itself exist once per problem.)
+count equal rows. Problems of a batch share rows and row weights and differ in
+their linear terms and penalties: their Hessians are one matrix product.
 
 >>> from privjax.erm import losses
 >>> with jax.enable_x64(True):
 ...   fit = minimize(
-...     np.array([[1.0], [1.0], [-1.0]]), np.ones(3), np.zeros(1), np.ones(1),
-...     loss=losses.huber_hinge(0.5),
+...     np.array([[1.0], [1.0], [-1.0]]), np.ones(3), np.zeros((1, 1)),
+...     np.ones((1, 1)), loss=losses.huber_hinge(0.5),
 ...   )
->>> float(fit.weights[0]), float(fit.residual) < 1e-12
+>>> float(fit.weights[0, 0]), float(fit.residual[0]) < 1e-12
 (0.3333333333333333, True)
 
 Everything here reads private rows; nothing here is for release.
@@ -37,14 +34,14 @@ _QUICK_STEPS = 20
 
 
 class Fit(NamedTuple):
-  """A minimizer with its error bound. Not for release.
+  """Minimizers with their error bounds. Not for release.
 
   Attributes:
-    weights: `[d]` float64.
-    residual: float64 scalar, the norm of the gradient at `weights`. The exact
-      minimizer is within residual / min(penalty) of `weights`, up to the
+    weights: `[B, d]` float64.
+    residual: `[B]` float64, the norm of the gradient at `weights`. An exact
+      minimizer is within residual / min(penalty) of its `weights`, up to the
       rounding of this one gradient.
-    num_steps: int32 scalar >= 1, steps taken.
+    num_steps: `[B]` int32 >= 1, steps taken.
   """
 
   weights: jax.Array
@@ -53,17 +50,17 @@ class Fit(NamedTuple):
 
 
 class _State(NamedTuple):
-  weights: jax.Array
-  gradient: jax.Array
-  num_steps: jax.Array
+  """The problems at work, one per slot, and what is known of all."""
 
-
-class _Trial(NamedTuple):
-  size: jax.Array
-  weights: jax.Array
-  gradient: jax.Array
-  accepted: jax.Array
-  count: jax.Array
+  index: jax.Array  # [S] int32, the slot's problem; B for none.
+  weights: jax.Array  # [S, d]
+  gradient: jax.Array  # [S, d]
+  direction: jax.Array  # [S, d], of the step that is tried next.
+  size: jax.Array  # [S], of that step.
+  num_steps: jax.Array  # [S] int32
+  num_trials: jax.Array  # [S] int32, of that step.
+  num_begun: jax.Array  # int32
+  fits: Fit
 
 
 def minimize(
@@ -73,26 +70,32 @@ def minimize(
   penalty: types.Array,
   *,
   loss: losses.Loss,
-  tolerance: float = 1e-12,
+  start: types.Array | None = None,
+  tolerance: types.Array | float = 1e-12,
   max_steps: int = 100,
+  batch_size: int | None = None,
 ) -> Fit:
-  """Minimizes J by Newton steps with a safeguarded step size.
+  """Minimizes each J by Newton steps with a safeguarded step size.
 
-  Stops once the gradient norm is at most `tolerance` or what rounding alone
-  makes of it, or after `max_steps`; a batched caller's finished problems stand
-  still while others go on.
+  A problem ends once its gradient norm is at most `tolerance` or what rounding
+  alone makes of it, or after `max_steps`; the next one takes its place.
 
   Args:
     rows: `[n, d]` float64, each row multiplied by its label.
     row_weights: `[n]` float64 >= 0, not all zero.
-    linear: `[d]` float64.
-    penalty: `[d]` float64 > 0.
+    linear: `[B, d]` float64.
+    penalty: `[B, d]` float64 > 0.
     loss: static.
-    tolerance: on the gradient norm; 0 asks for what float64 can do.
+    start: `[d]` float64, where to begin; 0 or `None` for nothing known. The
+      optimum of a problem with the same rows saves steps.
+    tolerance: `[]` or `[B]`, on the gradient norm; 0 asks for what float64 can
+      do.
     max_steps: static bound on the number of steps.
+    batch_size: static, S, how many problems are at work at a time; `None` for
+      all. Memory grows with S n; a fit does not depend on it beyond rounding.
 
   Returns:
-    The fit. Whether it converged is for the caller to judge by `residual`.
+    The fits. Whether one converged is for the caller to judge by `residual`.
 
   Raises:
     TypeError: if any input would be computed in less than 64 bits.
@@ -110,89 +113,131 @@ def minimize(
   rows, row_weights, linear, penalty = map(
     jnp.asarray, (rows, row_weights, linear, penalty)
   )
-  _check_inputs(rows, row_weights, linear, penalty)
-  first, second = np.triu_indices(rows.shape[1])
-  unpack = _unpack_index(rows.shape[1])
+  count, dimension = linear.shape
+  start = jnp.zeros(dimension) if start is None else jnp.asarray(start)
+  _check_inputs(rows, row_weights, linear, penalty, start)
+  enough = jnp.broadcast_to(tolerance, count)
   row_weights = row_weights / row_weights.sum()
   weighted = row_weights[:, None] * rows
-  # Constant across a batch: each Hessian is then a row of one matrix product.
+  first, second = np.triu_indices(dimension)
   products = weighted[:, first] * rows[:, second]
+  unpack = _unpack_index(dimension)
+  bound = (loss.curvature * products.sum(0))[unpack]
 
-  curvature_bound = loss.curvature * products.sum(0)
+  def evaluate(weights):
+    """Returns `[S, n]` slopes and `[S, d]` gradients of the losses alone."""
+    slopes = loss.first(weights @ rows.T)
+    return slopes, slopes @ weighted
 
-  def slopes_at(weights):
-    return loss.first(rows @ weights)
-
-  def gradient_at(weights):
-    return slopes_at(weights) @ weighted + penalty * weights + linear
-
-  def hessian(packed):
-    return packed[unpack] + jnp.diag(penalty)
-
-  def direction(matrix, gradient):
+  def descend(slopes_second, gradient, penalty):
+    matrix = (slopes_second @ products)[:, unpack]
+    matrix += penalty[:, :, None] * jnp.eye(dimension)[None]
     factor = jnp.linalg.cholesky(matrix)
-    return -jax.scipy.linalg.cho_solve((factor, True), gradient)
+    solve = lambda lower, g: jax.scipy.linalg.cho_solve((lower, True), g)
+    return -jax.vmap(solve)(factor, gradient)
 
-  # Margins are computed again and not carried along: in a batch, a loop copies
-  # what it carries for every problem that stands still.
-  def step(state):
-    second = loss.second_of_slope(slopes_at(state.weights))
-    p = direction(hessian(second @ products), state.gradient)
-    decrease = -(state.gradient @ p)
-    sure = decrease * decrease / (4 * (p @ hessian(curvature_bound) @ p))
-    quick = jnp.where(state.num_steps < _QUICK_STEPS, decrease / 4, 0)
+  # All problems begin with one Hessian, but for the penalty. From 0, where
+  # nothing is known, it takes the curvature bound for the second derivative: no
+  # step overshoots.
+  slopes, gradient = evaluate(start[None])
+  at_start = jnp.where(
+    jnp.any(start != 0), loss.second_of_slope(slopes), loss.curvature
+  )
+  first_gradient = gradient + penalty * start[None] + linear
+  first_direction = descend(at_start, first_gradient, penalty)
 
-    def attempt(trial):
-      # Full, then to the zero of the secant, then by halves.
-      slope = trial.gradient @ p
-      secant = jnp.maximum(decrease / (decrease + slope), 0.1)
-      shorter = jnp.where(trial.count == 1, secant, trial.size / 2)
-      size = jnp.where(trial.count == 0, 1.0, shorter)
-      weights = state.weights + size * p
-      gradient = gradient_at(weights)
-      slope = gradient @ p
-      accepted = (slope <= quick) | (slope * size <= sure)
-      return _Trial(size, weights, gradient, accepted, trial.count + 1)
-
-    trial = jax.lax.while_loop(
-      lambda t: ~t.accepted & (t.count < _MAX_TRIALS),
-      attempt,
-      _Trial(
-        size=jnp.ones_like(decrease),
-        weights=state.weights,
-        gradient=state.gradient,
-        accepted=jnp.zeros((), bool),
-        count=jnp.zeros((), jnp.int32),
-      ),
-    )
-    return _State(trial.weights, trial.gradient, state.num_steps + 1)
-
-  steepest = jnp.linalg.norm(hessian(curvature_bound))
-  constant = 1 + jnp.linalg.norm(linear)
-
-  def unfinished(state):
+  def is_unfinished(weights, gradient, index, num_steps):
     # A shorter gradient is rounding of its terms: slopes of at most 1, the
     # linear term, and what weights contribute by margins and penalty.
-    rounding = constant + steepest * jnp.linalg.norm(state.weights)
-    enough = jnp.maximum(tolerance, 2.0**-52 * rounding)
-    large = jnp.linalg.norm(state.gradient) > enough
-    return large & (state.num_steps < max_steps)
+    steepest = jnp.linalg.norm(bound) + _norm(penalty[index])
+    rounding = 1 + _norm(linear[index]) + steepest * _norm(weights)
+    large = _norm(gradient) > jnp.maximum(enough[index], 2.0**-52 * rounding)
+    return large & (num_steps < max_steps)
 
-  # From 0, a step with the curvature bound for the second derivative: it cannot
-  # overshoot, and its matrix is the same for a whole batch.
-  zero = jnp.zeros_like(linear)
-  start = direction(hessian(curvature_bound), gradient_at(zero))
-  initial = _State(start, gradient_at(start), jnp.ones((), jnp.int32))
-  final = jax.lax.while_loop(unfinished, step, initial)
-  residual = jnp.linalg.norm(final.gradient)
-  return Fit(final.weights, residual, final.num_steps)
+  def attempt(state):
+    index, p, size = state.index, state.direction, state.size
+    weights = state.weights + size[:, None] * p
+    slopes, gradient = evaluate(weights)
+    gradient += penalty[index] * weights + linear[index]
+    decrease, slope = -_dot(state.gradient, p), _dot(gradient, p)
+    curvature = _dot(p, p @ bound + penalty[index] * p)
+    quick = jnp.where(state.num_steps < _QUICK_STEPS, decrease / 4, 0)
+    accepted = (slope <= quick) | (4 * curvature * slope * size <= decrease**2)
+    accepted |= state.num_trials == _MAX_TRIALS - 1
+    num_steps = state.num_steps + accepted
+    done = accepted & ~is_unfinished(weights, gradient, index, num_steps)
+
+    found = Fit(weights, _norm(gradient), num_steps)
+    place = jnp.where(done, index, count)
+    fits = jax.tree.map(
+      lambda all, new: all.at[place].set(new, mode='drop'), state.fits, found
+    )
+    # A slot that is done takes the next problem, if there is one.
+    following = state.num_begun + jnp.cumsum(done, dtype=jnp.int32) - 1
+    index = jnp.where(done, jnp.minimum(following, count), index)
+
+    # Full, then to the zero of the secant, then by halves.
+    secant = jnp.maximum(decrease / (decrease + slope), 0.1)
+    shorter = jnp.where(state.num_trials == 0, secant, size / 2)
+    turned = descend(
+      loss.second_of_slope(slopes), gradient, penalty[state.index]
+    )
+
+    def pick(old, new, begun):
+      mask = lambda m: m.reshape(-1, *(1,) * (old.ndim - 1))
+      return jnp.where(mask(done), begun, jnp.where(mask(accepted), new, old))
+
+    return _State(
+      index=index,
+      weights=pick(state.weights, weights, start[None]),
+      gradient=pick(state.gradient, gradient, first_gradient[index]),
+      direction=pick(p, turned, first_direction[index]),
+      size=pick(shorter, 1.0, 1.0),
+      num_steps=pick(num_steps, num_steps, 0),
+      num_trials=pick(state.num_trials + 1, 0, 0),
+      num_begun=jnp.minimum(state.num_begun + done.sum(dtype=jnp.int32), count),
+      fits=fits,
+    )
+
+  slots = min(batch_size or count, count)
+  index = jnp.arange(slots, dtype=jnp.int32)
+  final = jax.lax.while_loop(
+    lambda state: (state.index < count).any(),
+    attempt,
+    _State(
+      index=index,
+      weights=jnp.broadcast_to(start, (slots, dimension)),
+      gradient=first_gradient[:slots],
+      direction=first_direction[:slots],
+      size=jnp.ones(slots),
+      num_steps=jnp.zeros_like(index),
+      num_trials=jnp.zeros_like(index),
+      num_begun=jnp.array(slots, jnp.int32),
+      fits=Fit(
+        jnp.zeros_like(linear),
+        jnp.zeros(count),
+        jnp.zeros(count, jnp.int32),
+      ),
+    ),
+  )
+  return final.fits
 
 
-def _check_inputs(rows, row_weights, linear, penalty):
-  chex.assert_rank((rows, row_weights, linear, penalty), (2, 1, 1, 1))
+def _norm(vectors):
+  return jnp.linalg.norm(vectors, axis=-1)
+
+
+def _dot(a, b):
+  return (a * b).sum(-1)
+
+
+def _check_inputs(rows, row_weights, linear, penalty, start):
+  chex.assert_rank((rows, row_weights, linear), (2, 1, 2))
   chex.assert_equal(rows.shape[0], row_weights.shape[0])
-  chex.assert_equal_shape((linear, penalty, rows[0]))
-  for name, value in dict(rows=rows, linear=linear, penalty=penalty).items():
+  chex.assert_equal_shape((linear, penalty))
+  chex.assert_equal_shape((start, linear[0], rows[0]))
+  checked = dict(rows=rows, linear=linear, penalty=penalty, start=start)
+  for name, value in checked.items():
     if value.dtype != jnp.float64:
       raise TypeError(
         f'{name} must be float64, got {value.dtype}: call inside '

@@ -45,6 +45,9 @@ NOISES = ('fresh', 'shared')
 # noise.
 _EXACT = 1e-8
 
+# Regularization of the optimum, on all rows, that every fit starts from.
+_START = 1e-3
+
 
 class SweepFits(NamedTuple):
   """Fits of a grid: regularizations, epsilons, folds, draws. Not for release.
@@ -121,7 +124,7 @@ def sweep(
     tolerance: on the gradient norm of fits with noise. Those without aim at
       1e-8 Lambda if that is less, so that they are within 1e-8 of the optimum
       as far as float64 goes.
-    batch_size: most fits solved side by side. Memory grows with it; results do
+    batch_size: fits at work at a time. Memory grows with it; results do
       not depend on it beyond rounding.
 
   Raises:
@@ -147,9 +150,10 @@ def sweep(
     )
     for draw in range(1 if epsilon is None else num_draws)
   ]
-  unique, fold_weights = _merged(rows.signed, fold_masks)
+  unique, row_counts, fold_weights = _merged(rows.signed, fold_masks)
   fits = _solve(
     unique,
+    row_counts,
     fold_weights,
     _linear(rows, grid, cells, key, names, noise),
     np.array(
@@ -236,75 +240,67 @@ def _linear(rows, grid, cells, key, names, noise) -> np.ndarray:
   return linear
 
 
-def _merged(signed, fold_masks) -> tuple[np.ndarray, np.ndarray]:
-  """Returns distinct rows `[u, d]` and their counts per fold `[K, u]`."""
-  unique, inverse = np.unique(signed, axis=0, return_inverse=True)
-  counts = [
+def _merged(signed, fold_masks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns distinct rows `[u, d]`, counts `[u]` and per fold `[K, u]`."""
+  unique, inverse, counts = np.unique(
+    signed, axis=0, return_inverse=True, return_counts=True
+  )
+  fold_counts = [
     np.bincount(inverse.ravel(), weights=mask, minlength=len(unique))
     for mask in fold_masks.astype(np.float64)
   ]
-  return unique, np.stack(counts)
+  return unique, counts.astype(np.float64), np.stack(fold_counts)
 
 
 def _solve(
-  unique, fold_weights, linear, penalty, tolerance, *, loss, batch_size
+  unique,
+  row_counts,
+  fold_weights,
+  linear,
+  penalty,
+  tolerance,
+  *,
+  loss,
+  batch_size,
 ) -> list[np.ndarray]:
   """Returns the leaves of a `solver.Fit`, each `[K, C, ...]`."""
-  num_folds, num_cells, dimension = linear.shape
-  # A batch runs as long as its slowest fit: large noise takes more steps, and
-  # so does a smaller tolerance without noise.
-  size = np.linalg.norm(linear, axis=2)
-  order = np.lexsort((size, penalty, size > 0), axis=1)
-  undo = np.argsort(order, axis=1)
-  # Equal batches, so that one program serves; the rest repeats a cell.
-  num_batches = -(-num_cells // batch_size)
-  batch_size = -(-num_cells // num_batches)
-  order = np.pad(
-    order, ((0, 0), (0, num_batches * batch_size - num_cells)), mode='edge'
-  )
-  linear = np.take_along_axis(linear, order[:, :, None], axis=1)
-  penalty = np.take_along_axis(penalty, order, axis=1)
-  tolerance = tolerance[order]
 
-  def solve_batch(task):
-    fold, start = task
-    batch = slice(start, start + batch_size)
+  def solve(*arguments):
     with jax.enable_x64(True):
-      fits = _solve_batch(
-        unique,
-        fold_weights[fold],
-        linear[fold, batch],
-        penalty[fold, batch],
-        tolerance[fold, batch],
-        loss=loss,
-      )
+      fits = _solve_fold(unique, *arguments, loss=loss, batch_size=batch_size)
       return [np.asarray(leaf) for leaf in fits]
 
-  tasks = list(
-    itertools.product(
-      range(num_folds), range(0, num_batches * batch_size, batch_size)
-    )
+  # All start from one point that only the table decides, so that what a fit has
+  # left of it, within its tolerance, does not depend on the grid. The program
+  # of the folds finds it as one of as many problems; the others end at once.
+  _, num_cells, dimension = linear.shape
+  (start, *_), _, _ = solve(
+    row_counts,
+    np.zeros((num_cells, dimension)),
+    np.full(num_cells, _START),
+    np.where(np.arange(num_cells) == 0, _EXACT, np.inf),
+    np.zeros(dimension),
   )
   # One after the other: programs that run side by side in threads can wait for
   # each other's workers forever, and one alone uses all cores.
-  solved = [solve_batch(task) for task in tasks]
-  leaves = [np.stack(leaf) for leaf in zip(*solved)]
-  rows = np.arange(num_folds)[:, None]
-  return [
-    leaf.reshape(num_folds, -1, *leaf.shape[2:])[rows, undo] for leaf in leaves
+  folds = [
+    solve(*fold, tolerance, start)
+    for fold in zip(fold_weights, linear, penalty)
   ]
+  return [np.stack(leaf) for leaf in zip(*folds)]
 
 
-@functools.partial(jax.jit, static_argnames='loss')
-def _solve_batch(unique, row_weights, linear, penalty, tolerance, *, loss):
-  def solve_one(linear, penalty, tolerance):
-    return solver.minimize(
-      unique,
-      row_weights,
-      linear,
-      jnp.full(linear.shape, penalty),
-      loss=loss,
-      tolerance=tolerance,
-    )
-
-  return jax.vmap(solve_one)(linear, penalty, tolerance)
+@functools.partial(jax.jit, static_argnames=('loss', 'batch_size'))
+def _solve_fold(
+  unique, row_weights, linear, penalty, tolerance, start, *, loss, batch_size
+):
+  return solver.minimize(
+    unique,
+    row_weights,
+    linear,
+    jnp.broadcast_to(penalty[:, None], linear.shape),
+    loss=loss,
+    start=start,
+    tolerance=tolerance,
+    batch_size=batch_size,
+  )

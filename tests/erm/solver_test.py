@@ -18,9 +18,14 @@ def _problem(num_rows=40):
   return features, signs, features * signs[:, None]
 
 
-@functools.partial(jax.jit, static_argnames=('loss', 'max_steps'))
-def _minimize(*args, **kwargs):
-  return erm.solver.minimize(*args, **kwargs)
+_batch = functools.partial(
+  jax.jit, static_argnames=('loss', 'max_steps', 'batch_size')
+)(erm.solver.minimize)
+
+
+def _minimize(rows, row_weights, linear, penalty, **settings):
+  fits = _batch(rows, row_weights, linear[None], penalty[None], **settings)
+  return erm.solver.Fit(*(np.asarray(leaf)[0] for leaf in fits))
 
 
 class SolverTest(parameterized.TestCase):
@@ -63,17 +68,56 @@ class SolverTest(parameterized.TestCase):
     _, _, rows = _problem()
     linear = prng.generator(0, 'linear').normal(size=(5, 4))
     penalty = np.linspace(0.01, 0.1, 20).reshape(5, 4)
-    one = lambda b, p: erm.solver.minimize(
-      rows, np.ones(40), b, p, loss=cases.LOGISTIC
-    )
-    batch = jax.jit(jax.vmap(one))(linear, penalty)
-    alone = jax.jit(one)
-    for i in range(5):
-      single = alone(linear[i], penalty[i])
-      np.testing.assert_allclose(
-        batch.weights[i], single.weights, rtol=1e-12, atol=1e-12
+    settings = dict(loss=cases.LOGISTIC)
+    for batch_size in (None, 1, 2):
+      batch = _batch(
+        rows, np.ones(40), linear, penalty, batch_size=batch_size, **settings
       )
-      self.assertEqual(batch.num_steps[i], single.num_steps)
+      for i in range(5):
+        single = _minimize(rows, np.ones(40), linear[i], penalty[i], **settings)
+        np.testing.assert_allclose(
+          batch.weights[i], single.weights, rtol=1e-12, atol=1e-12
+        )
+        np.testing.assert_allclose(
+          batch.residual[i], single.residual, rtol=0, atol=1e-14
+        )
+        self.assertEqual(batch.num_steps[i], single.num_steps)
+
+  @parameterized.product(named=cases.LOSSES, far=(0.1, 1.0, 1e3))
+  def test_any_start_ends_at_the_optimum(self, named, far):
+    _, loss = named
+    _, _, rows = _problem()
+    linear, penalty = np.full(4, 0.05), np.full(4, 1e-3)
+    settings = dict(loss=loss, tolerance=1e-13)
+    expected = _minimize(rows, np.ones(40), linear, penalty, **settings)
+    start = far * np.array([1.0, -1.0, 0.3, 0.0])
+    fit = _minimize(rows, np.ones(40), linear, penalty, start=start, **settings)
+    np.testing.assert_allclose(fit.weights, expected.weights, atol=1e-9)
+
+  def test_the_optimum_itself_takes_one_step(self):
+    _, _, rows = _problem()
+    linear, penalty = np.full(4, 0.05), np.full(4, 1e-2)
+    solve = functools.partial(
+      _minimize, rows, np.ones(40), linear, penalty, loss=cases.LOGISTIC
+    )
+    fit = solve()
+    self.assertGreater(fit.num_steps, 2)
+    self.assertEqual(solve(start=fit.weights).num_steps, 1)
+
+  def test_each_problem_has_its_own_tolerance(self):
+    _, _, rows = _problem()
+    linear, penalty = np.full((3, 4), 0.05), np.full((3, 4), 1e-2)
+    fits = _batch(
+      rows,
+      np.ones(40),
+      linear,
+      penalty,
+      loss=cases.LOGISTIC,
+      tolerance=np.array([np.inf, 1e-12, 1e-3]),
+    )
+    self.assertEqual(fits.num_steps[0], 1)
+    self.assertLess(fits.residual[1], 1e-12)
+    self.assertBetween(fits.residual[2], 1e-12, 1e-3)
 
   @parameterized.named_parameters(*cases.LOSSES)
   def test_a_tolerance_of_0_ends_at_the_rounding(self, loss):
@@ -109,7 +153,7 @@ class SolverTest(parameterized.TestCase):
       erm.solver.minimize(
         rows.astype(np.float32),
         np.ones(40, np.float32),
-        np.zeros(4, np.float32),
-        np.ones(4, np.float32),
+        np.zeros((1, 4), np.float32),
+        np.ones((1, 4), np.float32),
         loss=cases.LOGISTIC,
       )
