@@ -65,7 +65,7 @@ class PeersTest(parameterized.TestCase):
 
 
 class ReportTest(parameterized.TestCase):
-  def test_times_the_sweep_per_fit(self):
+  def test_times_a_sweep_per_fit(self):
     common = dict(dataset='d', model='lr')
     rows = [
       common
@@ -77,7 +77,8 @@ class ReportTest(parameterized.TestCase):
     with contextlib.redirect_stdout(out):
       bench_erm.report(TINY, rows, folder)
     table = pd.read_csv(folder / 'summary.csv')
-    np.testing.assert_allclose(table['times_the_sweep'], [1, 0.5, 50])
+    np.testing.assert_allclose(table['times_cold'], [1, 0.5, 50])
+    np.testing.assert_allclose(table['times_warm'], [2, 1, 100])
     np.testing.assert_allclose(table['milliseconds_per_fit'], [2, 1, 100])
     self.assertIn('d: 1,000 fits in 2.0 s', out.getvalue())
 
