@@ -15,6 +15,7 @@ import numpy as np
 
 from privjax import explainers
 from privjax.counterfactual import evaluation
+from privjax.explainers import field_batch
 from privjax.explainers import mask_optimization
 from privjax.explainers import masked_field
 from privjax.explainers import privcf_sgd
@@ -63,7 +64,9 @@ def one_degree_lowered():
 
 def missing_pairs_are_deleted():
   """A named pair that is no edge lowers degrees."""
-  return _with_fields(lambda field: field._replace(exists=field.pair_valid))
+  return _with_fields(
+    lambda field: field._replace(exists=np.ones_like(field.exists))
+  )
 
 
 def truncated_boundary_degrees():
@@ -95,16 +98,17 @@ EXACTNESS = {
 def validity_of_soft_masks():
   """An iterate is called valid if its *soft* masks flip."""
 
-  def objective(logits, apply_fn, params, masked, clean, size_weight):
-    soft = mask_optimization.soften(masked, logits)
-    keep = mask_optimization.binarize(masked, logits)
-    new = masked_field.logits(apply_fn, params, masked, *soft)
-    label = evaluation.decide(jnp.stack([clean, new])[:, None]).label
-    flipped = label[1, 0] != label[0, 0]
-    runner_up = evaluation.decide(clean[None, None]).runner_up_label
-    pull = -jax.nn.log_softmax(new)[runner_up]
+  def objective(logits, apply_fn, params, batch, clean, size_weight):
+    soft = mask_optimization.soften(batch, logits)
+    keep = mask_optimization.binarize(batch, logits)
+    new = field_batch.logits(apply_fn, params, batch, *soft)
+    both = jnp.stack([clean, new], 1)[:, :, None]
+    decided = jax.vmap(evaluation.decide)(both)
+    flipped = decided.label[:, 1, 0] != decided.label[:, 0, 0]
+    chosen = decided.runner_up_label[:, None]
+    pull = -jnp.take_along_axis(jax.nn.log_softmax(new), chosen, axis=1)[:, 0]
     size = (1 - soft.edge).sum() + (1 - soft.feature).sum()
-    loss = jnp.where(flipped, 0.0, pull) + size_weight * size
+    loss = jnp.where(flipped, 0.0, pull).sum() + size_weight * size
     return loss, (flipped, keep)
 
   return mock.patch.object(mask_optimization, 'objective', objective)
@@ -152,7 +156,7 @@ def no_clipping():
     del clip_norm
     flat = jnp.concatenate([gradient.edge, gradient.feature])
     noisy = flat + noise_std * jax.random.normal(key, flat.shape, flat.dtype)
-    return masked_field.Masks(
+    return field_batch.Masks(
       noisy[: len(gradient.edge)], noisy[len(gradient.edge) :]
     )
 
@@ -169,7 +173,7 @@ def edges_and_features_clipped_apart():
       noise = jax.random.normal(jax.random.fold_in(key, index), part.shape)
       scale = jnp.minimum(1.0, clip_norm / norm)
       parts.append(part * scale + noise_std * noise)
-    return masked_field.Masks(*parts)
+    return field_batch.Masks(*parts)
 
   return _subject(privatize, _config())
 

@@ -12,6 +12,7 @@ from privjax.explainers.deletion import random_masks
 from privjax.explainers.exact_model import check_masks
 from privjax.explainers.exact_model import judge
 from privjax.explainers.exact_model import predict
+from privjax.explainers.field_batch import Masks
 from privjax.explainers.guarantees import ReleaseGuarantee
 from privjax.explainers.intervention import apply_intervention
 from privjax.explainers.intervention import CURRENCIES
@@ -25,7 +26,6 @@ from privjax.explainers.mask_optimization import guarantee
 from privjax.explainers.mask_optimization import MaskConfig
 from privjax.explainers.mask_optimization import Search
 from privjax.explainers.mask_optimization import search
-from privjax.explainers.masked_field import Masks
 from privjax.explainers.operation_space import OperationSpace
 from privjax.explainers.operation_space import public_space
 from privjax.explainers.operation_space import receptive_field_space

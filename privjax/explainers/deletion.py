@@ -28,14 +28,13 @@ from privjax import graphs
 from privjax import prng
 from privjax import types
 from privjax.explainers import exact_model
+from privjax.explainers import field_batch
 from privjax.explainers import guarantees
 from privjax.explainers import intervention as intervention_lib
 from privjax.explainers import mask_optimization
 from privjax.explainers import masked_field
 from privjax.explainers import operation_space
 from privjax.models import node_model
-
-_CHUNK = 64
 
 
 def random_masks(
@@ -44,7 +43,7 @@ def random_masks(
   *,
   probability: float = 0.5,
   draw: int = 0,
-) -> list[masked_field.Masks]:
+) -> list[field_batch.Masks]:
   """Draws one mask per space; each element is named with `probability`.
 
   Args:
@@ -60,10 +59,10 @@ def random_masks(
   masks = []
   for space in spaces:
     stream = prng.stream(key, 'random_deletion', space.target, draw)
-    size = masked_field.bucket(space.num_operations)
+    size = field_batch.bucket(space.num_operations)
     uniform = np.asarray(jax.random.uniform(stream, (size,), jnp.float32))
     keep = uniform[: space.num_operations] >= probability
-    masks.append(masked_field.split(keep, space))
+    masks.append(field_batch.split(keep, space))
   return masks
 
 
@@ -92,19 +91,15 @@ def greedy(
     spaces: a target with the elements that may be named, each.
     max_size: the most elements named; what does not flip by then is returned
       as it is, not valid.
-    batch_size: targets per vmapped call.
+    batch_size: most targets per call.
   """
   _validate.integer(1, max_size=max_size)
-  inputs = masked_field.input_rows(model, features)
-  fields = [
-    masked_field.build(model, graph, features, space, inputs)
-    for space in spaces
-  ]
+  params, fields = masked_field.build_all(model, graph, features, spaces)
   batched = functools.partial(
-    _greedy_batch, inputs.params, apply_fn=model.apply_fn, max_size=max_size
+    _greedy_batch, params, apply_fn=model.apply_fn, max_size=max_size
   )
   found = exact_model.run(batched, fields, batch_size)
-  masks = [masked_field.crop(m, s) for m, s in zip(found, spaces)]
+  masks = [field_batch.crop(m, s) for m, s in zip(found, spaces)]
   steps = [int((~m.edge).sum() + (~m.feature).sum()) for m in masks]
   return exact_model.judge(
     model, graph, features, spaces, masks, num_steps=steps
@@ -112,40 +107,34 @@ def greedy(
 
 
 @functools.partial(jax.jit, static_argnames=('apply_fn', 'max_size'))
-def _greedy_batch(params, masked, *, apply_fn, max_size):
-  one = functools.partial(_greedy_one, apply_fn, params, max_size=max_size)
-  return jax.vmap(one)(masked)
+def _greedy_batch(params, batch, *, apply_fn, max_size):
+  """Returns the keep masks of a batch, `[T, P]` and `[T, Q]`."""
+  valid = jnp.concatenate([batch.pair_valid, batch.feature_valid], axis=1)
+  num_pairs = batch.pair_valid.shape[1]
+  targets = jnp.arange(len(valid))
+  clean = field_batch.clean_logits(apply_fn, params, batch)
 
+  def halves(keep):
+    return field_batch.Masks(keep[:, :num_pairs], keep[:, num_pairs:])
 
-def _greedy_one(apply_fn, params, masked, *, max_size):
-  """Returns the keep masks of one target."""
-  valid = jnp.concatenate([masked.pair_valid, masked.feature_valid])
-  num_pairs = len(masked.pair_valid)
-  halves = lambda keep: masked_field.Masks(keep[:num_pairs], keep[num_pairs:])
-  clean = mask_optimization.clean_logits(apply_fn, params, masked)
-
-  def gap(keep):
-    return mask_optimization.decide(
-      apply_fn, params, masked, halves(keep), clean
-    ).gap[1, 0]
+  def gap_without(keep, index):
+    fewer = halves(keep.at[:, index].set(False))
+    decided = field_batch.decide(apply_fn, params, batch, fewer, clean)
+    return decided.gap[:, 1, 0]
 
   def step(carry, _):
     keep, done = carry
     gaps = jax.lax.map(
-      lambda index: gap(keep.at[index].set(False)),
-      jnp.arange(len(valid)),
-      batch_size=_CHUNK,
-    )
+      functools.partial(gap_without, keep), jnp.arange(valid.shape[1])
+    ).T
     gaps = jnp.where(valid & keep, gaps, jnp.inf)
-    best = jnp.argmin(gaps)
-    done = done | ~jnp.isfinite(gaps[best])
-    keep = keep.at[best].set(jnp.where(done, keep[best], False))
-    flipped = mask_optimization.flips(
-      apply_fn, params, masked, halves(keep), clean
-    )
+    best = jnp.argmin(gaps, axis=1)
+    done = done | ~jnp.isfinite(gaps[targets, best])
+    keep = keep.at[targets, best].set(done & keep[targets, best])
+    flipped = field_batch.flips(apply_fn, params, batch, halves(keep), clean)
     return (keep, done | flipped), None
 
-  start = (jnp.ones(len(valid), bool), jnp.asarray(False))
+  start = (jnp.ones(valid.shape, bool), jnp.zeros(len(valid), bool))
   (keep, _), _ = jax.lax.scan(step, start, None, length=max_size)
   return halves(keep)
 

@@ -21,90 +21,59 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from privjax import _validate
 from privjax import graphs
-from privjax.counterfactual import evaluation
+from privjax.explainers import field_batch
 from privjax.explainers import intervention as intervention_lib
 from privjax.explainers import masked_field
 from privjax.explainers import operation_space
 from privjax.models import node_model
 
-BATCH_SIZE = 4
+BATCH_SIZE = 16
 
-
-def batches(
-  fields: Sequence[masked_field.MaskedField], batch_size: int
-) -> Iterator[tuple[np.ndarray, masked_field.MaskedField]]:
-  """Stacks fields of one size; yields their indices and the stack.
-
-  A stack is padded with copies of its first field up to the batch size, so
-  that the number of targets adds no shape: compiling costs far more than the
-  copies do.
-  """
-  _validate.integer(1, batch_size=batch_size)
-  by_shape = {}
-  for index, field in enumerate(fields):
-    shape = (field.rows.shape, field.feature_rows.shape, field.exists.shape)
-    by_shape.setdefault(shape, []).append(index)
-  for members in by_shape.values():
-    for start in range(0, len(members), batch_size):
-      chosen = members[start : start + batch_size]
-      padding = batch_size - len(chosen)
-      rows = [fields[i] for i in chosen + chosen[:1] * padding]
-      yield np.array(chosen), jax.tree.map(lambda *x: np.stack(x), *rows)
+# Masks of one target that are judged in one call.
+_NUM_ROUNDS = 4
 
 
 def run(
   function: Callable[..., Any],
   fields: Sequence[masked_field.MaskedField],
   batch_size: int,
-  *arguments: Sequence[Any],
+  *arguments: Sequence[np.ndarray],
 ) -> list[Any]:
-  """Calls a batched function on stacks of fields; returns one result each.
+  """Calls a function on batches of fields; returns one result per target.
 
   Args:
-    function: takes a stack and stacked arguments, returns a stacked tree.
+    function: takes a batch and stacked arguments, returns a tree whose leaves
+      have a leading axis T.
     fields: one per target.
-    batch_size: the largest stack.
-    *arguments: sequences of one tree per target.
+    batch_size: the most targets of a batch.
+    *arguments: sequences of one array per target.
   """
   results: list[Any] = [None] * len(fields)
   with jax.enable_x64(True):
-    for index, stack in batches(fields, batch_size):
-      size = len(stack.rows)
-      rows = [*index, *([index[0]] * (size - len(index)))]
+    for index, batch in field_batch.batches(fields, batch_size):
+      padding = [index[0]] * (len(batch.targets) - len(index))
       extra = [
-        jax.tree.map(lambda *x: np.stack(x), *(values[i] for i in rows))
+        np.stack([values[i] for i in (*index, *padding)])
         for values in arguments
       ]
-      found = jax.tree.map(np.asarray, function(stack, *extra))
+      found = jax.tree.map(np.asarray, function(batch, *extra))
       for place, target in enumerate(index):
         results[target] = jax.tree.map(lambda x, k=place: x[k], found)
   return results
 
 
 @functools.partial(jax.jit, static_argnames='apply_fn')
-def _decide_batch(params, masked, edge_keep, feature_keep, *, apply_fn):
-  """Returns the decisions before and after, `[B, 2, 1]` of each field."""
-
-  def one(masked, edge, feature):
-    clean = masked_field.logits(
-      apply_fn, params, masked, *masked_field.keep_all(masked)
-    )
-    new = masked_field.logits(
-      apply_fn,
-      params,
-      masked,
-      masked_field.binary(edge),
-      masked_field.binary(feature),
-    )
-    return evaluation.decide(jnp.stack([clean, new])[:, None])
-
-  return jax.vmap(one)(masked, edge_keep, feature_keep)
+def _decide_rounds(params, batch, masks, *, apply_fn):
+  """Returns decisions before and after masks `[R, T, ...]`, `[R, T, 2, 1]`."""
+  clean = field_batch.clean_logits(apply_fn, params, batch)
+  return jax.lax.map(
+    lambda keep: field_batch.decide(apply_fn, params, batch, keep, clean),
+    masks,
+  )
 
 
 def check_masks(
@@ -112,7 +81,7 @@ def check_masks(
   graph: graphs.Graph,
   features: scipy.sparse.csr_array,
   spaces: Sequence[operation_space.OperationSpace],
-  masks: Sequence[masked_field.Masks],
+  masks: Sequence[field_batch.Masks],
   *,
   batch_size: int = BATCH_SIZE,
 ) -> intervention_lib.Labels:
@@ -126,32 +95,45 @@ def check_masks(
     features: `[N, F]` public features.
     spaces: `[B]` operation spaces; a target may come up more than once.
     masks: `[B]` bool masks of each space, True = keep.
-    batch_size: targets per call.
+    batch_size: most targets per call.
   """
-  inputs = masked_field.input_rows(model, features)
-  cache = {}
-  for space in spaces:
-    if id(space) not in cache:
-      cache[id(space)] = masked_field.build(
-        model, graph, features, space, inputs
-      )
-  fields = [cache[id(space)] for space in spaces]
-  pad = lambda keep, valid: np.pad(
-    keep, (0, len(valid) - len(keep)), constant_values=True
+  of_space: dict[int, list[int]] = {}
+  for index, space in enumerate(spaces):
+    of_space.setdefault(id(space), []).append(index)
+  indices = list(of_space.values())
+  unique = [spaces[own[0]] for own in indices]
+  params, fields = masked_field.build_all(model, graph, features, unique)
+  decide = functools.partial(_decide_rounds, params, apply_fn=model.apply_fn)
+  labels = intervention_lib.Labels(
+    *(np.zeros(len(spaces), np.int64) for _ in range(3)),
+    gap=np.zeros(len(spaces)),
   )
-  edge = [pad(m.edge, f.pair_valid) for m, f in zip(masks, fields)]
-  feature = [pad(m.feature, f.feature_valid) for m, f in zip(masks, fields)]
-  decide = functools.partial(
-    _decide_batch, inputs.params, apply_fn=model.apply_fn
-  )
-  found = run(decide, fields, batch_size, edge, feature)
-  column = lambda values, dtype: np.array(list(values), dtype)
-  return intervention_lib.Labels(
-    original=column((d.label[0, 0] for d in found), np.int64),
-    runner_up=column((d.runner_up_label for d in found), np.int64),
-    new=column((d.label[1, 0] for d in found), np.int64),
-    gap=column((d.gap[1, 0] for d in found), np.float64),
-  )
+  with jax.enable_x64(True):
+    for chosen, batch in field_batch.batches(fields, batch_size):
+      for turn in _rounds([indices[i] for i in chosen]):
+        padded = [
+          field_batch.pad({t: masks[i] for t, i in one}, batch) for one in turn
+        ]
+        stacked = jax.tree.map(lambda *x: np.stack(x), *padded)
+        found = jax.tree.map(np.asarray, decide(batch, stacked))
+        for k, one in enumerate(turn):
+          for target, index in one:
+            labels.original[index] = found.label[k, target, 0, 0]
+            labels.runner_up[index] = found.runner_up_label[k, target]
+            labels.new[index] = found.label[k, target, 1, 0]
+            labels.gap[index] = found.gap[k, target, 1, 0]
+  return labels
+
+
+def _rounds(
+  indices: Sequence[Sequence[int]],
+) -> Iterator[list[list[tuple[int, int]]]]:
+  """Yields what one call judges: (target, index) pairs, round by round."""
+  for first in range(0, max(map(len, indices)), _NUM_ROUNDS):
+    yield [
+      [(t, own[k]) for t, own in enumerate(indices) if k < len(own)]
+      for k in range(first, first + _NUM_ROUNDS)
+    ]
 
 
 def predict(
@@ -173,13 +155,13 @@ def predict(
     graph: the graph to check on; private edges reach the result.
     features: `[N, F]` public features.
     interventions: `[B]`.
-    batch_size: targets per call.
+    batch_size: most targets per call.
   """
   spaces = [operation_space.named_by(cut) for cut in interventions]
   for cut in interventions:
     intervention_lib.check_ids(graph, features, cut)
   masks = [
-    masked_field.Masks(
+    field_batch.Masks(
       np.zeros(len(s.pairs), bool), np.zeros(len(s.features), bool)
     )
     for s in spaces
@@ -194,7 +176,7 @@ def judge(
   graph: graphs.Graph,
   features: scipy.sparse.csr_array,
   spaces: Sequence[operation_space.OperationSpace],
-  masks: Sequence[masked_field.Masks],
+  masks: Sequence[field_batch.Masks],
   *,
   num_steps: int | Sequence[int],
 ) -> list[intervention_lib.Explanation]:

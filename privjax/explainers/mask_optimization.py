@@ -5,7 +5,7 @@ starting at 1; Adam minimizes
 
   1[not yet flipped] * cross_entropy(f(m), runner-up) + size_weight * sum(1 - m)
 
-where f is the exact model under soft masks (see `masked_field`) and "flipped"
+where f is the exact model under soft masks (see `field_batch`) and "flipped"
 is judged on the *binarized* masks, kept iff m > .5, as every iterate is. The
 answer is the smallest binarized iterate that changes the prediction.
 
@@ -36,6 +36,7 @@ from privjax import graphs
 from privjax import types
 from privjax.counterfactual import evaluation
 from privjax.explainers import exact_model
+from privjax.explainers import field_batch
 from privjax.explainers import guarantees
 from privjax.explainers import intervention as intervention_lib
 from privjax.explainers import masked_field
@@ -75,124 +76,108 @@ class Search(NamedTuple):
     logits: logits of the last iterate, which need not be the smallest one.
   """
 
-  keep: masked_field.Masks
+  keep: field_batch.Masks
   valid: types.Array
-  logits: masked_field.Masks
+  logits: field_batch.Masks
 
 
 def soften(
-  masked: masked_field.MaskedField, logits: masked_field.Masks
-) -> masked_field.Masks:
+  batch: field_batch.FieldBatch, logits: field_batch.Masks
+) -> field_batch.Masks:
   """Returns sigmoid masks, 1 on padding."""
-  return masked_field.Masks(
-    jnp.where(masked.pair_valid, jax.nn.sigmoid(logits.edge), 1.0),
-    jnp.where(masked.feature_valid, jax.nn.sigmoid(logits.feature), 1.0),
+  return field_batch.Masks(
+    jnp.where(batch.pair_valid, jax.nn.sigmoid(logits.edge), 1.0),
+    jnp.where(batch.feature_valid, jax.nn.sigmoid(logits.feature), 1.0),
   )
 
 
 def binarize(
-  masked: masked_field.MaskedField, logits: masked_field.Masks
-) -> masked_field.Masks:
+  batch: field_batch.FieldBatch, logits: field_batch.Masks
+) -> field_batch.Masks:
   """Returns bool masks: kept iff sigmoid > .5, and on padding."""
-  return masked_field.Masks(
-    (logits.edge > 0) | ~masked.pair_valid,
-    (logits.feature > 0) | ~masked.feature_valid,
+  return field_batch.Masks(
+    (logits.edge > 0) | ~batch.pair_valid,
+    (logits.feature > 0) | ~batch.feature_valid,
   )
-
-
-def decide(
-  apply_fn, params, masked, keep: masked_field.Masks, clean
-) -> evaluation.Decision:
-  """Returns the decisions before and after binary masks, `[2, 1]` each."""
-  new = masked_field.logits(
-    apply_fn, params, masked, *map(masked_field.binary, keep)
-  )
-  return evaluation.decide(jnp.stack([clean, new])[:, None])
-
-
-def flips(
-  apply_fn, params, masked, keep: masked_field.Masks, clean
-) -> jax.Array:
-  """Returns whether binary masks change the label, given clean logits `[K]`."""
-  label = decide(apply_fn, params, masked, keep, clean).label
-  return label[1, 0] != label[0, 0]
 
 
 def objective(
-  logits: masked_field.Masks,
+  logits: field_batch.Masks,
   apply_fn,
   params,
-  masked,
+  batch,
   clean,
   size_weight: float,
-) -> tuple[jax.Array, tuple[jax.Array, masked_field.Masks]]:
-  """Returns the loss, whether the binarized masks flip, and those masks."""
-  soft, keep = soften(masked, logits), binarize(masked, logits)
-  flipped = flips(apply_fn, params, masked, keep, clean)
-  runner_up = evaluation.decide(clean[None, None]).runner_up_label
-  new = masked_field.logits(apply_fn, params, masked, *soft)
-  pull = -jax.nn.log_softmax(new)[runner_up]
+) -> tuple[jax.Array, tuple[jax.Array, field_batch.Masks]]:
+  """Returns the sum of the targets' losses, which flip, and binary masks.
+
+  A target's loss depends on no mask of another one, so the gradient of the sum
+  holds each target's own.
+  """
+  soft, keep = soften(batch, logits), binarize(batch, logits)
+  flipped = field_batch.flips(apply_fn, params, batch, keep, clean)
+  before = jax.vmap(evaluation.decide)(clean[:, None, None])
+  new = field_batch.logits(apply_fn, params, batch, *soft)
+  chosen = before.runner_up_label[:, None]
+  pull = -jnp.take_along_axis(jax.nn.log_softmax(new), chosen, axis=1)[:, 0]
   size = (1 - soft.edge).sum() + (1 - soft.feature).sum()
-  loss = jnp.where(flipped, 0.0, pull) + size_weight * size
+  loss = jnp.where(flipped, 0.0, pull).sum() + size_weight * size
   return loss, (flipped, keep)
 
 
-def clean_logits(apply_fn, params, masked) -> jax.Array:
-  """Returns the target's logits with no intervention, `[K]`."""
-  return masked_field.logits(
-    apply_fn, params, masked, *masked_field.keep_all(masked)
-  )
-
-
 def start(
-  masked: masked_field.MaskedField, initial_logit: float
-) -> masked_field.Masks:
+  batch: field_batch.FieldBatch, initial_logit: float
+) -> field_batch.Masks:
   """Returns the first iterate."""
-  ones = masked_field.keep_all(masked)
-  return masked_field.Masks(*(initial_logit * x for x in ones))
+  ones = field_batch.keep_all(batch)
+  return field_batch.Masks(*(initial_logit * x for x in ones))
 
 
-def optimize(apply_fn, params, masked, config: MaskConfig) -> Search:
-  """Runs one search; pure, jit- and vmap-able.
+def optimize(apply_fn, params, batch, config: MaskConfig) -> Search:
+  """Runs the searches of a batch side by side; pure and jit-able.
 
   Args:
     apply_fn: the model.
     params: `masked_field.InputRows.params`.
-    masked: one target's field.
+    batch: the targets' fields.
     config: public settings, static.
+
+  Returns:
+    Searches with a leading axis T.
   """
   optimizer = optax.adam(config.learning_rate)
-  clean = clean_logits(apply_fn, params, masked)
+  clean = field_batch.clean_logits(apply_fn, params, batch)
   gradient = jax.grad(objective, has_aux=True)
 
   def step(carry, _):
     logits, state, best, best_size, _ = carry
     slope, (flipped, keep) = gradient(
-      logits, apply_fn, params, masked, clean, config.size_weight
+      logits, apply_fn, params, batch, clean, config.size_weight
     )
-    size = (~keep.edge).sum() + (~keep.feature).sum()
+    size = (~keep.edge).sum(1) + (~keep.feature).sum(1)
     better = flipped & (size < best_size)
     best_size = jnp.where(better, size, best_size)
     best = jax.tree.map(
-      lambda new, old: jnp.where(better, new, old), keep, best
+      lambda new, old: jnp.where(better[:, None], new, old), keep, best
     )
     updates, state = optimizer.update(slope, state)
     following = optax.apply_updates(logits, updates)
     return (following, state, best, best_size, logits), None
 
   most = jnp.iinfo(jnp.int64).max
-  logits = start(masked, config.initial_logit)
+  logits = start(batch, config.initial_logit)
   nothing = jax.tree.map(lambda x: jnp.ones(x.shape, bool), logits)
-  carry = (logits, optimizer.init(logits), nothing, jnp.asarray(most), logits)
+  sizes = jnp.full(len(clean), most)
+  carry = (logits, optimizer.init(logits), nothing, sizes, logits)
   # One more step than there are updates: the last iterate is judged as well.
   carry, _ = jax.lax.scan(step, carry, None, length=config.num_steps + 1)
   return Search(keep=carry[2], valid=carry[3] < most, logits=carry[4])
 
 
 @functools.partial(jax.jit, static_argnames=('apply_fn', 'config'))
-def optimize_batch(params, masked, *, apply_fn, config: MaskConfig) -> Search:
-  """Runs `optimize` on a stack of targets."""
-  return jax.vmap(lambda one: optimize(apply_fn, params, one, config))(masked)
+def optimize_batch(params, batch, *, apply_fn, config: MaskConfig) -> Search:
+  """Compiles `optimize`."""
+  return optimize(apply_fn, params, batch, config)
 
 
 def search(
@@ -212,22 +197,18 @@ def search(
     features: `[N, F]` public features.
     spaces: a target with the elements that may be masked, each.
     config: public settings.
-    batch_size: targets per vmapped call; changes no result.
+    batch_size: most targets per call; changes no result.
   """
-  inputs = masked_field.input_rows(model, features)
-  fields = [
-    masked_field.build(model, graph, features, space, inputs)
-    for space in spaces
-  ]
+  params, fields = masked_field.build_all(model, graph, features, spaces)
   batched = functools.partial(
-    optimize_batch, inputs.params, apply_fn=model.apply_fn, config=config
+    optimize_batch, params, apply_fn=model.apply_fn, config=config
   )
   found = exact_model.run(batched, fields, batch_size)
   return [
     Search(
-      masked_field.crop(one.keep, space),
+      field_batch.crop(one.keep, space),
       one.valid,
-      masked_field.crop(one.logits, space),
+      field_batch.crop(one.logits, space),
     )
     for one, space in zip(found, spaces)
   ]

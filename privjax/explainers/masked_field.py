@@ -1,25 +1,14 @@
-"""The exact model as a function of soft masks, batched over targets.
+"""One target's receptive field with the places that masks act on.
 
-Soft masks enter a model through its own contract (`graphs.message_graph`): a
-pair kept by m in [0, 1] multiplies both directions of its edge by m and leaves
-`1 - m` of a degree behind at both ends. At m in {0, 1} this *is* deletion, with
-full-graph degrees at the boundary, so a binarized mask is judged by the exact
-model (Lucic et al., 2022, leave the degrees of the whole subgraph in place).
-
-A target's field is padded to one of few sizes and fields of one size are
-stacked, so that a sweep compiles a handful of shapes. All of this reads private
-edges and nothing here is for release; the features and the model are public.
-
->>> [bucket(size) for size in (1, 17, 100)]
-[16, 64, 256]
+The fields of many targets are scored together, see `field_batch`. All of this
+reads private edges and nothing here is for release; the features and the model
+are public.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 import functools
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
@@ -28,32 +17,26 @@ from privjax import graphs
 from privjax import types
 from privjax.counterfactual import evaluation
 from privjax.explainers import operation_space
+from privjax.graphs import message_graph
 from privjax.models import gcn
 from privjax.models import node_model
-
-_SMALLEST = 16
-_DIRECTED_PER_NODE = 4
-_FEW_FEATURES = 64
-_FEW_PAIRS = 64
 
 
 class MaskedField(NamedTuple):
   """One target's receptive field with the places that masks act on.
 
-  n nodes, e directed edges, P pairs, Q features, D input columns, all padded.
+  n nodes, e directed edges, P pairs, Q features, D input columns.
 
   Attributes:
-    field: the receptive field.
+    field: the receptive field, without the edges into its outermost nodes,
+      whose messages the target does not see.
     rows: `[n, D]` float64 input rows, the target's without its maskable
       features.
     feature_rows: `[Q, D]` float64, what each maskable feature adds to the
-      target's row; 0 on padding.
-    edge_pair: `[e]` int32, the pair that each directed edge belongs to, or P.
-    ends: `[2, P]` int32, local ids of both ends of each pair, or n outside the
-      field.
-    exists: `[P]` bool, which pairs are edges of the graph; False on padding.
-    pair_valid: `[P]` bool, False on padding.
-    feature_valid: `[Q]` bool, False on padding.
+      target's row.
+    edge_pair: `[e]`, the pair that each directed edge belongs to, or P.
+    ends: `[2, P]`, local ids of both ends of each pair, or n outside the field.
+    exists: `[P]` bool, which pairs are edges of the graph.
   """
 
   field: graphs.ReceptiveField
@@ -62,15 +45,6 @@ class MaskedField(NamedTuple):
   edge_pair: np.ndarray
   ends: np.ndarray
   exists: np.ndarray
-  pair_valid: np.ndarray
-  feature_valid: np.ndarray
-
-
-class Masks(NamedTuple):
-  """One number per pair `[P]` and per feature `[Q]`."""
-
-  edge: types.Array
-  feature: types.Array
 
 
 class InputRows(NamedTuple):
@@ -107,6 +81,18 @@ def input_rows(
   )
 
 
+def build_all(
+  model: node_model.NodeModel,
+  graph: graphs.Graph,
+  features: scipy.sparse.csr_array,
+  spaces: Sequence[operation_space.OperationSpace],
+) -> tuple[types.Params, list[MaskedField]]:
+  """Returns the parameters that go with the fields, and one field per space."""
+  inputs = input_rows(model, features)
+  fields = [build(model, graph, features, space, inputs) for space in spaces]
+  return inputs.params, fields
+
+
 def build(
   model: node_model.NodeModel,
   graph: graphs.Graph,
@@ -114,7 +100,7 @@ def build(
   space: operation_space.OperationSpace,
   inputs: InputRows,
 ) -> MaskedField:
-  """Gathers and pads one target's field, on the host in float64.
+  """Gathers one target's field, on the host in float64.
 
   Args:
     model: the frozen classifier.
@@ -124,43 +110,33 @@ def build(
     inputs: `input_rows(model, features)`.
   """
   operation_space.check_space(graph, space)
-  extract = functools.partial(
-    graphs.extract_receptive_field,
-    graph,
-    space.target,
-    num_hops=model.num_hops,
-  )
-  exact, num_pairs = extract(), len(space.pairs)
-  directed = int(exact.graph.n_edge[0])
-  size = bucket(max(len(exact.node_ids), -(-directed // _DIRECTED_PER_NODE)))
-  field = extract(capacity=graphs.Capacity(size, _DIRECTED_PER_NODE * size))
-  pairs = np.full((bucket(max(num_pairs, _FEW_PAIRS)), 2), -2)
-  pairs[:num_pairs] = space.pairs
-  pair_valid = np.arange(len(pairs)) < num_pairs
-  exists = np.zeros(len(pairs), bool)
-  exists[:num_pairs] = graph.has_pairs(space.pairs)
-  num_features = len(space.features)
-  # One size even without features: fewer shapes to compile.
-  width = bucket(max(num_features, _FEW_FEATURES))
+  field = _without_outer_edges(graph, space.target, model.num_hops)
   rest, added = _target_parts(features, space, inputs.weight)
   return MaskedField(
     field=field,
     rows=_rows(field, inputs.rows, rest),
-    feature_rows=np.pad(added, ((0, width - num_features), (0, 0))),
-    edge_pair=_edge_pair(field, pairs),
-    ends=_local_ids(field, pairs).T.astype(np.int32),
-    exists=exists,
-    pair_valid=pair_valid,
-    feature_valid=np.arange(width) < num_features,
+    feature_rows=added,
+    edge_pair=_edge_pair(field, space.pairs),
+    ends=_local_ids(field, space.pairs).T,
+    exists=graph.has_pairs(space.pairs),
   )
 
 
-def bucket(size: int) -> int:
-  """Returns the smallest 16 * 4^k that is at least `size`."""
-  result = _SMALLEST
-  while result < size:
-    result *= 4
-  return result
+def _without_outer_edges(graph, target, num_hops) -> graphs.ReceptiveField:
+  extract = functools.partial(graphs.extract_receptive_field, graph, target)
+  field = extract(num_hops=num_hops)
+  inner = extract(num_hops=num_hops - 1).node_ids if num_hops else []
+  receivers = np.asarray(field.graph.receivers)
+  chosen = np.isin(field.node_ids, inner)[receivers]
+  edges: Any = field.graph.edges
+  edges = message_graph.graphs_tuple(
+    num_nodes=len(field.node_ids),
+    nodes=None,
+    edges={'mask': edges['mask'][chosen]},
+    senders=np.asarray(field.graph.senders)[chosen],
+    receivers=receivers[chosen],
+  )
+  return field._replace(graph=edges)
 
 
 def _target_parts(features, space, weight):
@@ -204,62 +180,4 @@ def _edge_pair(field, pairs) -> np.ndarray:
   second = field.node_ids[field.graph.receivers]
   ends = np.sort(np.stack([first, second], axis=1), axis=1).tolist()
   found = [rows.get(tuple(pair), len(pairs)) for pair in ends]
-  return np.array(found, np.int32)
-
-
-def logits(
-  apply_fn: Callable[..., types.Array],
-  params: types.Params,
-  masked: MaskedField,
-  edge_keep: types.Array,
-  feature_keep: types.Array,
-) -> jax.Array:
-  """Returns the target's logits `[K]` under masks; pure and differentiable.
-
-  Args:
-    apply_fn: the model, static.
-    params: `InputRows.params`.
-    masked: one target's field.
-    edge_keep: `[P]` in [0, 1], 1 keeps the pair.
-    feature_keep: `[Q]` in [0, 1], 1 keeps the feature.
-  """
-  field = masked.field
-  on_edge: Any = field.graph.edges
-  gone = (1 - edge_keep) * masked.exists
-  kept = jnp.append(1 - gone, 1.0)[masked.edge_pair]
-  degree = jnp.asarray(field.boundary_degree, gone.dtype)
-  for ends in masked.ends:
-    degree = degree.at[ends].add(-gone, mode='drop')
-  row = jnp.matmul(
-    feature_keep, masked.feature_rows, precision=jax.lax.Precision.HIGHEST
-  )
-  edited = field.graph._replace(
-    nodes={
-      'features': jnp.asarray(masked.rows).at[field.target_index].add(row),
-      'degree': degree,
-    },
-    edges={'mask': on_edge['mask'] * kept},
-  )
-  return jnp.asarray(apply_fn(params, edited))[field.target_index]
-
-
-def binary(keep: types.Array) -> jax.Array:
-  """Returns a bool mask as numbers, in the default float dtype."""
-  return jnp.where(keep, 1.0, 0.0)
-
-
-def keep_all(masked: MaskedField) -> tuple[jax.Array, jax.Array]:
-  """Returns the masks of the empty intervention."""
-  return jnp.ones(masked.exists.shape), jnp.ones(masked.feature_valid.shape)
-
-
-def crop(masks: Masks, space: operation_space.OperationSpace) -> Masks:
-  """Returns masks without their padding."""
-  return Masks(
-    masks.edge[: len(space.pairs)], masks.feature[: len(space.features)]
-  )
-
-
-def split(values: np.ndarray, space: operation_space.OperationSpace) -> Masks:
-  """Returns `[P + Q]` values as masks."""
-  return Masks(values[: len(space.pairs)], values[len(space.pairs) :])
+  return np.array(found, np.int64)

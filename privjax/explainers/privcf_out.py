@@ -36,9 +36,9 @@ from privjax import _validate
 from privjax import graphs
 from privjax import prng
 from privjax import types
+from privjax.explainers import field_batch
 from privjax.explainers import guarantees
 from privjax.explainers import mask_optimization
-from privjax.explainers import masked_field
 from privjax.explainers import operation_space
 from privjax.models import node_model
 
@@ -70,7 +70,7 @@ def release(
   epsilon: Rational = 8,
   delta: Rational = '1e-5',
   config: mask_optimization.MaskConfig = _SEARCH,
-) -> list[masked_field.Masks]:
+) -> list[field_batch.Masks]:
   """Returns the keep masks that PrivCF-out would release, one per space.
 
   Args:
@@ -102,7 +102,7 @@ def perturb(
   *,
   scale: float,
   draw: int = 0,
-) -> masked_field.Masks:
+) -> field_batch.Masks:
   """Returns one draw of noisy logits, binarized: kept iff > 0.
 
   Args:
@@ -114,10 +114,10 @@ def perturb(
   """
   logits = np.concatenate([found.logits.edge, found.logits.feature])
   stream = prng.stream(key, 'privcf_out', space.target, draw)
-  size = masked_field.bucket(len(logits))
+  size = field_batch.bucket(len(logits))
   with jax.enable_x64(True):
     noise = np.asarray(jax.random.normal(stream, (size,), jnp.float64))
-  return masked_field.split(logits + scale * noise[: len(logits)] > 0, space)
+  return field_batch.split(logits + scale * noise[: len(logits)] > 0, space)
 
 
 def guarantee() -> guarantees.ReleaseGuarantee:

@@ -47,6 +47,7 @@ from privjax import graphs
 from privjax import prng
 from privjax import types
 from privjax.explainers import exact_model
+from privjax.explainers import field_batch
 from privjax.explainers import guarantees
 from privjax.explainers import mask_optimization
 from privjax.explainers import masked_field
@@ -190,7 +191,7 @@ def release(
   config: SgdConfig,
   draw: int = 0,
   batch_size: int = exact_model.BATCH_SIZE,
-) -> list[masked_field.Masks]:
+) -> list[field_batch.Masks]:
   """Draws the keep masks of one release per space.
 
   Args:
@@ -201,17 +202,13 @@ def release(
     spaces: a target with the elements that may be masked, each.
     config: public settings.
     draw: names the draw.
-    batch_size: targets per vmapped call; changes no result.
+    batch_size: most targets per call; changes no result.
 
   Formal guarantees:
     See `guarantee`. Shapes and time follow the private neighborhood and are
     not covered.
   """
-  inputs = masked_field.input_rows(model, features)
-  fields = [
-    masked_field.build(model, graph, features, space, inputs)
-    for space in spaces
-  ]
+  params, fields = masked_field.build_all(model, graph, features, spaces)
   keys = [
     np.asarray(
       jax.random.key_data(prng.stream(key, 'privcf_sgd', space.target, draw))
@@ -219,64 +216,62 @@ def release(
     for space in spaces
   ]
   batched = functools.partial(
-    descend_batch, inputs.params, apply_fn=model.apply_fn, config=config
+    descend_batch, params, apply_fn=model.apply_fn, config=config
   )
   found = exact_model.run(batched, fields, batch_size, keys)
-  return [masked_field.crop(one, s) for one, s in zip(found, spaces)]
+  return [field_batch.crop(one, s) for one, s in zip(found, spaces)]
 
 
 @functools.partial(jax.jit, static_argnames=('apply_fn', 'config'))
-def descend_batch(params, masked, key_data, *, apply_fn, config: SgdConfig):
-  """Runs the noisy descent on a stack of targets; returns keep masks."""
-
-  def one(masked, data):
-    key = jax.random.wrap_key_data(data)
-    return descend(key, apply_fn, params, masked, config)
-
-  return jax.vmap(one)(masked, key_data)
+def descend_batch(params, batch, key_data, *, apply_fn, config: SgdConfig):
+  """Runs `descend` from key data `[T, 2]`."""
+  keys = jax.vmap(jax.random.wrap_key_data)(key_data)
+  return descend(keys, apply_fn, params, batch, config)
 
 
 def descend(
-  key: types.KeyArray, apply_fn, params, masked, config: SgdConfig
-) -> masked_field.Masks:
-  """Runs T noisy steps; returns the binarized last iterate.
+  keys: types.KeyArray, apply_fn, params, batch, config: SgdConfig
+) -> field_batch.Masks:
+  """Runs T noisy steps per target; returns the binarized last iterates.
 
   Args:
-    key: only folded, by step.
+    keys: one per target; only folded, by step.
     apply_fn: the model.
     params: `masked_field.InputRows.params`.
-    masked: one target's field.
+    batch: the targets' fields.
     config: public settings, static.
   """
-  clean = mask_optimization.clean_logits(apply_fn, params, masked)
+  clean = field_batch.clean_logits(apply_fn, params, batch)
   gradient = jax.grad(mask_optimization.objective, has_aux=True)
+  noisy_of = functools.partial(
+    privatize, clip_norm=config.clip_norm, noise_std=config.noise_std
+  )
 
   def step(logits, index):
     slope, _ = gradient(
-      logits, apply_fn, params, masked, clean, config.size_weight
+      logits, apply_fn, params, batch, clean, config.size_weight
     )
-    noisy = privatize(
-      jax.random.fold_in(key, index),
-      slope,
-      clip_norm=config.clip_norm,
-      noise_std=config.noise_std,
-    )
+    step_keys = jax.vmap(lambda key: jax.random.fold_in(key, index))(keys)
+    noisy = jax.vmap(noisy_of)(step_keys, slope)
     update = lambda x, g: x - config.learning_rate * g
     return jax.tree.map(update, logits, noisy), None
 
-  start = mask_optimization.start(masked, config.initial_logit)
+  start = mask_optimization.start(batch, config.initial_logit)
   logits, _ = jax.lax.scan(step, start, jnp.arange(config.num_steps))
-  return mask_optimization.binarize(masked, logits)
+  return mask_optimization.binarize(batch, logits)
 
 
 def privatize(
   key: types.KeyArray,
-  gradient: masked_field.Masks,
+  gradient: field_batch.Masks,
   *,
   clip_norm: float,
   noise_std: float,
-) -> masked_field.Masks:
-  """Returns the jointly clipped gradient plus Gaussian noise.
+) -> field_batch.Masks:
+  """Returns one target's jointly clipped gradient plus Gaussian noise.
+
+  An entry's noise depends on the key and its place, not on how far the masks
+  are padded.
 
   Args:
     key: consumed.
@@ -287,14 +282,20 @@ def privatize(
   Formal guarantees:
     For any two gradients the means differ by at most 2 C in the L2 norm.
   """
-  flat = jnp.concatenate([gradient.edge, gradient.feature])
-  flat = jnp.where(jnp.isfinite(flat), flat, 0.0)
-  norm = jnp.sqrt(jnp.square(flat).sum())
-  clipped = flat * jnp.minimum(1.0, clip_norm / jnp.maximum(norm, 1e-300))
-  noise = noise_std * jax.random.normal(key, flat.shape, flat.dtype)
-  noisy = clipped + noise
-  size = len(gradient.edge)
-  return masked_field.Masks(noisy[:size], noisy[size:])
+  finite = jax.tree.map(
+    lambda part: jnp.where(jnp.isfinite(part), part, 0.0), gradient
+  )
+  norm = jnp.sqrt(sum(jnp.square(part).sum() for part in finite))
+  scale = jnp.minimum(1.0, clip_norm / jnp.maximum(norm, 1e-300))
+
+  def noisy(index, part):
+    # Of threefry's partitionable kind: a longer draw begins like a shorter one.
+    with jax.threefry_partitionable(True):
+      own = jax.random.fold_in(key, index)
+      noise = jax.random.normal(own, part.shape, part.dtype)
+    return scale * part + noise_std * noise
+
+  return field_batch.Masks(*(noisy(*item) for item in enumerate(finite)))
 
 
 def _delta(delta: Rational) -> fractions.Fraction:

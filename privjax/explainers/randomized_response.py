@@ -28,8 +28,8 @@ import numpy as np
 from privjax import _validate
 from privjax import prng
 from privjax import types
+from privjax.explainers import field_batch
 from privjax.explainers import guarantees
-from privjax.explainers import masked_field
 from privjax.explainers import operation_space
 
 Rational = int | str | fractions.Fraction
@@ -47,12 +47,12 @@ def flip_probability(*, epsilon: Rational, num_operations: int) -> float:
 
 def release(
   key: types.KeyArray,
-  masks: Sequence[masked_field.Masks],
+  masks: Sequence[field_batch.Masks],
   spaces: Sequence[operation_space.OperationSpace],
   *,
   epsilon: Rational,
   draw: int = 0,
-) -> list[masked_field.Masks]:
+) -> list[field_batch.Masks]:
   """Draws one noisy mask per space.
 
   Args:
@@ -73,11 +73,11 @@ def release(
     if len(keep):
       stream = prng.stream(key, 'randomized_response', space.target, draw)
       chance = flip_probability(epsilon=epsilon, num_operations=len(keep))
-      size = masked_field.bucket(len(keep))
+      size = field_batch.bucket(len(keep))
       with jax.enable_x64(True):
         uniform = jax.random.uniform(stream, (size,), jnp.float64)
       keep = keep ^ (np.asarray(uniform)[: len(keep)] < chance)
-    released.append(masked_field.split(keep, space))
+    released.append(field_batch.split(keep, space))
   return released
 
 

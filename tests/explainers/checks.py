@@ -10,7 +10,7 @@ from scipy import stats
 
 from privjax import explainers
 from privjax import prng
-from privjax.explainers import masked_field
+from privjax.explainers import field_batch
 from tests.counterfactual import cases
 from tests.counterfactual import checks as counterfactual_checks
 from tests.oracles import counterfactual as oracle
@@ -59,13 +59,13 @@ def oracle_logits(case: cases.Case, cut: explainers.Intervention):
   )
 
 
-def random_masks(space, seed) -> list[masked_field.Masks]:
+def random_masks(space, seed) -> list[field_batch.Masks]:
   """Returns a few masks, the empty and the full intervention among them."""
   rng = np.random.default_rng(seed)
   size = space.num_operations
   rows = [np.ones(size, bool), np.zeros(size, bool)]
   rows += [rng.random(size) < 0.7 for _ in range(_MASKS_PER_CASE - 2)]
-  return [masked_field.split(row, space) for row in rows]
+  return [field_batch.split(row, space) for row in rows]
 
 
 def exactness_violations() -> list[str]:
@@ -130,7 +130,7 @@ def sgd_violations(subject: SgdSubject) -> list[str]:
   key = prng.key(3)
   run = lambda flat: np.concatenate(
     subject.privatize(
-      jax.random.fold_in(key, 0), masked_field.split(flat, _WIDE), **settings
+      jax.random.fold_in(key, 0), field_batch.split(flat, _WIDE), **settings
     )
   )
   rng = np.random.default_rng(0)

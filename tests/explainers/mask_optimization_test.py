@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from privjax import explainers
-from privjax.explainers import exact_model
+from privjax.explainers import field_batch
 from privjax.explainers import mask_optimization
 from privjax.explainers import masked_field
 from tests.counterfactual import cases
@@ -18,17 +18,16 @@ _CONFIG = explainers.MaskConfig(num_steps=60)
 
 
 def _field(case, space):
-  model, graph, features = checks.about(case)
-  inputs = masked_field.input_rows(model, features)
-  field = masked_field.build(model, graph, features, space, inputs)
-  return inputs.params, field
+  """Returns parameters and a batch of one."""
+  params, fields = masked_field.build_all(*checks.about(case), [space])
+  ((_, batch),) = field_batch.batches(fields, 1)
+  return params, batch
 
 
-def _padded(field, mask):
-  edge = np.ones(len(field.exists))
-  feature = np.ones(len(field.feature_valid))
-  edge[: len(mask.edge)] = mask.edge
-  feature[: len(mask.feature)] = mask.feature
+def _padded(batch, mask):
+  edge, feature = map(np.array, field_batch.keep_all(batch))
+  edge[0, : len(mask.edge)] = mask.edge
+  feature[0, : len(mask.feature)] = mask.feature
   return edge, feature
 
 
@@ -39,8 +38,8 @@ class SoftMaskTest(parameterized.TestCase):
     space = checks.space_of(case)
     params, field = _field(case, space)
     rng = np.random.default_rng(0)
-    soft = masked_field.split(rng.random(space.num_operations), space)
-    found = masked_field.logits(
+    soft = field_batch.split(rng.random(space.num_operations), space)
+    found = field_batch.logits(
       case.model.apply_fn, params, field, *_padded(field, soft)
     )
     weight = np.eye(cases.NUM_NODES)
@@ -55,7 +54,7 @@ class SoftMaskTest(parameterized.TestCase):
     hidden, output = case.params['hidden'], case.params['output']
     inner = np.maximum(mixing @ dense @ hidden['kernel'] + hidden['bias'], 0)
     expected = mixing @ inner @ output['kernel'] + output['bias']
-    np.testing.assert_allclose(found, expected[case.target], atol=1e-12)
+    np.testing.assert_allclose(found[0], expected[case.target], atol=1e-12)
 
   def test_other_models_read_the_features_themselves(self):
     """The general path and the projected one are the same function."""
@@ -75,7 +74,7 @@ class SoftMaskTest(parameterized.TestCase):
     space = checks.space_of(case)
     params, field = _field(case, space)
     apply_fn = case.model.apply_fn
-    clean = mask_optimization.clean_logits(apply_fn, params, field)
+    clean = field_batch.clean_logits(apply_fn, params, field)
     loss = jax.jit(
       lambda x: mask_optimization.objective(
         x, apply_fn, params, field, clean, 1e-3
@@ -87,11 +86,11 @@ class SoftMaskTest(parameterized.TestCase):
     step = 1e-6
     for index in range(len(space.pairs)):
       moved = lambda sign, k=index: start._replace(
-        edge=start.edge.at[k].add(sign * step)
+        edge=start.edge.at[0, k].add(sign * step)
       )
       difference = (loss(moved(1)) - loss(moved(-1))) / (2 * step)
       self.assertAlmostEqual(
-        float(slope.edge[index]), float(difference), delta=1e-8
+        float(slope.edge[0, index]), float(difference), delta=1e-8
       )
 
 
@@ -197,4 +196,4 @@ class SearchTest(parameterized.TestCase):
 
   def test_refuses_a_batch_of_none(self):
     with self.assertRaisesRegex(ValueError, '^batch_size must'):
-      list(exact_model.batches([], 0))
+      list(field_batch.batches([], 0))
