@@ -94,9 +94,9 @@ def greedy(
     batch_size: most targets per call.
   """
   _validate.integer(1, max_size=max_size)
-  params, fields = masked_field.build_all(model, graph, features, spaces)
+  of_rows, fields = masked_field.build_all(model, graph, features, spaces)
   batched = functools.partial(
-    _greedy_batch, params, apply_fn=model.apply_fn, max_size=max_size
+    _greedy_batch, of_rows.params, apply_fn=of_rows.apply_fn, max_size=max_size
   )
   found = exact_model.run(batched, fields, batch_size)
   masks = [field_batch.crop(m, s) for m, s in zip(found, spaces)]

@@ -102,8 +102,10 @@ def check_masks(
     of_space.setdefault(id(space), []).append(index)
   indices = list(of_space.values())
   unique = [spaces[own[0]] for own in indices]
-  params, fields = masked_field.build_all(model, graph, features, unique)
-  decide = functools.partial(_decide_rounds, params, apply_fn=model.apply_fn)
+  of_rows, fields = masked_field.build_all(model, graph, features, unique)
+  decide = functools.partial(
+    _decide_rounds, of_rows.params, apply_fn=of_rows.apply_fn
+  )
   labels = intervention_lib.Labels(
     *(np.zeros(len(spaces), np.int64) for _ in range(3)),
     gap=np.zeros(len(spaces)),

@@ -185,12 +185,8 @@ def _touches(field: masked_field.MaskedField) -> np.ndarray:
 
 
 def _room(num_nodes: int, num_edges: int, num_ends: int) -> int:
-  """Returns the first of 16, 24, 32, 48, ... with room for all of a batch."""
-  needed = max(num_nodes, num_edges, -(-num_ends // _ENDS_PER_NODE))
-  size = _SMALLEST
-  while size < needed:
-    size = size * 3 // 2 if size & size - 1 == 0 else size * 4 // 3
-  return size
+  """Returns a size with room for all of a batch."""
+  return bucket(max(num_nodes, num_edges, -(-num_ends // _ENDS_PER_NODE)))
 
 
 def bucket(size: int) -> int:
@@ -211,8 +207,8 @@ def logits(
   """Returns the targets' logits `[T, K]` under masks; pure, differentiable.
 
   Args:
-    apply_fn: the model, static.
-    params: `InputRows.params`.
+    apply_fn: the model of `masked_field.build_all`, static.
+    params: its parameters.
     batch: the targets' fields.
     edge_keep: `[T, P]` in [0, 1], 1 keeps the pair.
     feature_keep: `[T, Q]` in [0, 1], 1 keeps the feature.

@@ -137,8 +137,8 @@ def optimize(apply_fn, params, batch, config: MaskConfig) -> Search:
   """Runs the searches of a batch side by side; pure and jit-able.
 
   Args:
-    apply_fn: the model.
-    params: `masked_field.InputRows.params`.
+    apply_fn: the model of `masked_field.build_all`.
+    params: its parameters.
     batch: the targets' fields.
     config: public settings, static.
 
@@ -199,9 +199,9 @@ def search(
     config: public settings.
     batch_size: most targets per call; changes no result.
   """
-  params, fields = masked_field.build_all(model, graph, features, spaces)
+  of_rows, fields = masked_field.build_all(model, graph, features, spaces)
   batched = functools.partial(
-    optimize_batch, params, apply_fn=model.apply_fn, config=config
+    optimize_batch, of_rows.params, apply_fn=of_rows.apply_fn, config=config
   )
   found = exact_model.run(batched, fields, batch_size)
   return [

@@ -14,7 +14,6 @@ import scipy.sparse
 
 from privjax import counterfactual
 from privjax import graphs
-from privjax import types
 from privjax.counterfactual import evaluation
 from privjax.explainers import operation_space
 from privjax.graphs import message_graph
@@ -51,13 +50,13 @@ class InputRows(NamedTuple):
   """A model and the input rows that its first layer reads.
 
   Attributes:
-    params: the parameters that go with the rows.
+    model: the model of these rows.
     rows: `[N, D]`, dense or sparse.
     weight: `[F, D]` dense, or `None` for the identity: one unit of feature d
       adds `weight[d]` to a row.
   """
 
-  params: types.Params
+  model: node_model.NodeModel
   rows: Any
   weight: np.ndarray | None
 
@@ -67,17 +66,17 @@ def input_rows(
 ) -> InputRows:
   """Returns the projected rows `X W1` of a GCN, else the features themselves.
 
-  The first layer of a GCN is linear in a node's features, so `X W1` with the
-  identity for a kernel is the same model on F / H times fewer columns.
+  The first layer of a GCN is linear in a node's features, so it may start from
+  `X W1`, which has F / H times fewer columns.
   """
   if model.apply_fn is not gcn.apply:
-    return InputRows(model.params, features, None)
-  weight = np.asarray(model.params['hidden']['kernel'], np.float64)
-  hidden = dict(model.params['hidden'], kernel=np.eye(weight.shape[1]))
+    return InputRows(model, features, None)
+  hidden, output = model.params['hidden'], model.params['output']
+  params = {'hidden': {'bias': hidden['bias']}, 'output': output}
   return InputRows(
-    dict(model.params, hidden=hidden),
+    node_model.NodeModel(gcn.apply_projected, params, model.num_hops),
     counterfactual.project(model, features),
-    weight,
+    np.asarray(hidden['kernel'], np.float64),
   )
 
 
@@ -86,11 +85,11 @@ def build_all(
   graph: graphs.Graph,
   features: scipy.sparse.csr_array,
   spaces: Sequence[operation_space.OperationSpace],
-) -> tuple[types.Params, list[MaskedField]]:
-  """Returns the parameters that go with the fields, and one field per space."""
+) -> tuple[node_model.NodeModel, list[MaskedField]]:
+  """Returns the model of the fields' rows, and one field per space."""
   inputs = input_rows(model, features)
   fields = [build(model, graph, features, space, inputs) for space in spaces]
-  return inputs.params, fields
+  return inputs.model, fields
 
 
 def build(

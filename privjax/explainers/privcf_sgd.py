@@ -208,7 +208,7 @@ def release(
     See `guarantee`. Shapes and time follow the private neighborhood and are
     not covered.
   """
-  params, fields = masked_field.build_all(model, graph, features, spaces)
+  of_rows, fields = masked_field.build_all(model, graph, features, spaces)
   keys = [
     np.asarray(
       jax.random.key_data(prng.stream(key, 'privcf_sgd', space.target, draw))
@@ -216,7 +216,7 @@ def release(
     for space in spaces
   ]
   batched = functools.partial(
-    descend_batch, params, apply_fn=model.apply_fn, config=config
+    descend_batch, of_rows.params, apply_fn=of_rows.apply_fn, config=config
   )
   found = exact_model.run(batched, fields, batch_size, keys)
   return [field_batch.crop(one, s) for one, s in zip(found, spaces)]
@@ -236,8 +236,8 @@ def descend(
 
   Args:
     keys: one per target; only folded, by step.
-    apply_fn: the model.
-    params: `masked_field.InputRows.params`.
+    apply_fn: the model of `masked_field.build_all`.
+    params: its parameters.
     batch: the targets' fields.
     config: public settings, static.
   """

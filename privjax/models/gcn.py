@@ -36,17 +36,19 @@ class _GraphConvolution(nn.Module):
   """`A (x W) + b` with masked edges (jraph's own layer has no edge mask)."""
 
   features: int
+  project: bool = True  # Whether x is still to be multiplied by W.
 
   @nn.compact
   def __call__(self, graph: jraph.GraphsTuple, x: jax.Array) -> jax.Array:
     shape = (x.shape[-1], self.features)
     # float32 by name: the default would follow x64, and the draws with it.
-    kernel = self.param(
-      'kernel', nn.initializers.glorot_uniform(), shape, jnp.float32
-    )
+    if self.project:
+      kernel = self.param(
+        'kernel', nn.initializers.glorot_uniform(), shape, jnp.float32
+      )
+      # HIGHEST: accelerators may otherwise multiply in TF32: labels move.
+      x = jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST)
     bias = self.param('bias', nn.initializers.zeros, shape[1:], jnp.float32)
-    # HIGHEST: accelerators may otherwise multiply in TF32, which moves labels.
-    x = jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST)
     nodes, edges, receivers = _fields(graph)
     scale = 1 / jnp.sqrt(nodes['degree'] + 1.0).astype(x.dtype)[:, None]
     messages = (scale * x)[graph.senders] * edges['mask'][:, None]
@@ -69,11 +71,13 @@ class _GCN(nn.Module):
 
   num_hidden: int
   num_classes: int
+  project: bool = True
 
   @nn.compact
   def __call__(self, graph: jraph.GraphsTuple) -> jax.Array:
     x = jnp.asarray(_fields(graph)[0]['features'])
-    x = nn.relu(_GraphConvolution(self.num_hidden, name='hidden')(graph, x))
+    hidden = _GraphConvolution(self.num_hidden, self.project, name='hidden')
+    x = nn.relu(hidden(graph, x))
     return _GraphConvolution(self.num_classes, name='output')(graph, x)
 
 
@@ -111,6 +115,19 @@ def apply(params: types.Params, graph: jraph.GraphsTuple) -> jax.Array:
   """Returns logits `[n, K]`, in the wider dtype of parameters and features."""
   num_hidden, num_classes = np.shape(params['output']['kernel'])
   network: Any = _GCN(num_hidden, num_classes)
+  return network.apply({'params': params}, graph)
+
+
+def apply_projected(
+  params: types.Params, graph: jraph.GraphsTuple
+) -> jax.Array:
+  """Returns `apply` on features that are already `X W1`, `[n, H]`.
+
+  The first layer is linear in a node's features: on sparse ones the product is
+  best made once. `params` need no hidden kernel.
+  """
+  num_hidden, num_classes = np.shape(params['output']['kernel'])
+  network: Any = _GCN(num_hidden, num_classes, project=False)
   return network.apply({'params': params}, graph)
 
 

@@ -18,10 +18,10 @@ _CONFIG = explainers.MaskConfig(num_steps=60)
 
 
 def _field(case, space):
-  """Returns parameters and a batch of one."""
-  params, fields = masked_field.build_all(*checks.about(case), [space])
+  """Returns the model of its rows and a batch of one."""
+  of_rows, fields = masked_field.build_all(*checks.about(case), [space])
   ((_, batch),) = field_batch.batches(fields, 1)
-  return params, batch
+  return of_rows, batch
 
 
 def _padded(batch, mask):
@@ -36,11 +36,11 @@ class SoftMaskTest(parameterized.TestCase):
     """Equal to a dense forward on the weighted symmetric adjacency."""
     case = cases.random_case(2, density=0.4)
     space = checks.space_of(case)
-    params, field = _field(case, space)
+    of_rows, field = _field(case, space)
     rng = np.random.default_rng(0)
     soft = field_batch.split(rng.random(space.num_operations), space)
     found = field_batch.logits(
-      case.model.apply_fn, params, field, *_padded(field, soft)
+      of_rows.apply_fn, of_rows.params, field, *_padded(field, soft)
     )
     weight = np.eye(cases.NUM_NODES)
     for pair in case.private.graph.pairs.tolist():
@@ -72,8 +72,8 @@ class SoftMaskTest(parameterized.TestCase):
   def test_gradient_equals_differences(self):
     case = cases.random_case(2, density=0.4)
     space = checks.space_of(case)
-    params, field = _field(case, space)
-    apply_fn = case.model.apply_fn
+    of_rows, field = _field(case, space)
+    apply_fn, params = of_rows.apply_fn, of_rows.params
     clean = field_batch.clean_logits(apply_fn, params, field)
     loss = jax.jit(
       lambda x: mask_optimization.objective(

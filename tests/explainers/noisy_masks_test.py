@@ -114,8 +114,8 @@ class DescendTest(parameterized.TestCase):
     (released,) = privcf_sgd.release(
       key, model, graph, features, [space], config=_SGD
     )
-    apply_fn = model.apply_fn
-    params, fields = masked_field.build_all(model, graph, features, [space])
+    of_rows, fields = masked_field.build_all(model, graph, features, [space])
+    params, apply_fn = of_rows.params, of_rows.apply_fn
     ((_, field),) = field_batch.batches(fields, 1)
     clean = field_batch.clean_logits(apply_fn, params, field)
     gradient = jax.jit(
