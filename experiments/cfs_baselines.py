@@ -116,9 +116,10 @@ def run_unit(
     for rho in config.rhos
   }
   rows = []
+  placements = cfs_placements.draw(cell)
   for arm in config.feature_masks:
     found = cfs_methods.explanation_level(cell, arm)
-    found += cfs_placements.graph_level(cell, arm, snapshots)
+    found += cfs_placements.graph_level(cell, arm, snapshots, placements)
     found += cfs_methods.public_support(cell, arm, snapshots)
     if protocol != 'random':
       found = [cfs_methods.leaves_out(row, _PRIVATE_TARGETS) for row in found]

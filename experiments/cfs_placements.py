@@ -8,13 +8,14 @@ by seed: for research, not for release.
 
 from collections.abc import Mapping
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments import cfs_methods
 from experiments import experiment as experiment_lib
 from privjax import counterfactual
 from privjax import explainers
 from privjax import graphs
+from privjax import models
 from privjax import placement
 from privjax import prng
 from privjax.explainers import guarantees
@@ -22,27 +23,52 @@ from privjax.explainers import guarantees
 _NOT_SEARCHED = 'not searched'
 
 
+class Drawn(NamedTuple):
+  """What a placement says of the graph: drawn once, explained in every arm.
+
+  Attributes:
+    noisy: the noisy graph.
+    model: the backbone that was trained on it, or `None`: the frozen one.
+  """
+
+  noisy: placement.NoisyGraph
+  model: models.NodeModel | None = None
+
+
+def draw(cell: cfs_methods.Cell) -> dict[str, Drawn]:
+  """Draws the noisy graphs of a cell, and trains on one, by placement."""
+  functions = _placements(cell)
+  drawn = {
+    name: Drawn(functions[name]())
+    for name in cell.placements
+    if name in functions
+  }
+  if cfs_methods.MODEL_LEVEL in cell.placements:
+    drawn[cfs_methods.MODEL_LEVEL] = _model_level(cell)
+  return drawn
+
+
 def graph_level(
-  cell: cfs_methods.Cell, arm: str, snapshots: Mapping[str, graphs.Snapshot]
+  cell: cfs_methods.Cell,
+  arm: str,
+  snapshots: Mapping[str, graphs.Snapshot],
+  placements: Mapping[str, Drawn],
 ) -> list[experiment_lib.Row]:
   """Rows of the placements on the graph and on the model."""
   rows = []
-  for method, draw in _placements(cell).items():
-    if method not in cell.placements:
-      continue
-    noisy = draw()
-    row = functools.partial(_diagnosed, cell, arm, method, noisy)
+  for method, drawn in placements.items():
+    row = functools.partial(_diagnosed, cell, arm, method, drawn)
+    noisy = drawn.noisy
     plain = noisy.weights is None and noisy.graph.num_edges < _most_edges(cell)
     if not plain:
       rows.append(row(_NOT_SEARCHED, None))
       continue
-    rows.append(row(cfs_methods.FIELD, functools.partial(_optimize, cell, arm)))
+    optimize = functools.partial(_optimize, cell, arm, drawn)
+    rows.append(row(cfs_methods.FIELD, optimize))
     for rho, snapshot in snapshots.items():
-      finder = functools.partial(_smallest, cell, arm, snapshot)
+      finder = functools.partial(_smallest, cell, arm, drawn, snapshot)
       found = row(f'{cfs_methods.UNIVERSE}, rho {rho}', finder)
       rows.append(cfs_methods.on_snapshot(found, snapshot))
-  if cfs_methods.MODEL_LEVEL in cell.placements:
-    rows.append(_model_level(cell, arm))
   return rows
 
 
@@ -79,10 +105,10 @@ def _placements(cell: cfs_methods.Cell) -> dict[str, Any]:
   }
 
 
-def _optimize(cell: cfs_methods.Cell, arm: Any, noisy, targets, model=None):
+def _optimize(cell: cfs_methods.Cell, arm: Any, drawn, noisy, targets):
   """Mask optimization on the noisy graph."""
   return explainers.find_interventions(
-    cell.world.model if model is None else model,
+    drawn.model or cell.world.model,
     noisy.graph,
     cell.world.dataset.features,
     targets,
@@ -91,27 +117,37 @@ def _optimize(cell: cfs_methods.Cell, arm: Any, noisy, targets, model=None):
   )
 
 
-def _smallest(cell: cfs_methods.Cell, arm: Any, snapshot, noisy, targets):
+def _smallest(
+  cell: cfs_methods.Cell, arm: Any, drawn, snapshot, noisy, targets
+):
   """The smallest public candidate that flips the noisy graph."""
+  features = cell.world.dataset.features
+  model, projected = cell.world.model, cell.world.projected
+  if drawn.model:
+    model, projected = (
+      drawn.model,
+      counterfactual.project(drawn.model, features),
+    )
   found = []
   for target in targets:
     config = counterfactual.PrivCFSConfig(feature_masks=arm)
     candidates = cfs_methods.support(cell, snapshot, int(target), config)
     scored = counterfactual.evaluate_factored(
-      cell.world.model,
+      model,
       graphs.PrivateGraph(noisy.graph),
-      cell.world.dataset.features,
+      features,
       candidates,
       feature_masks=config.feature_masks,
-      projected=cell.world.projected,
+      projected=projected,
     )
     smallest = explainers.minimal_counterfactual(scored, candidates)
     found.append(smallest.intervention if smallest.valid else None)
   return found
 
 
-def _diagnosed(cell, arm, method, noisy, space, finder, noisy_model=None):
+def _diagnosed(cell, arm, method, drawn, space, finder):
   """Returns the row of one placement under one finder."""
+  noisy = drawn.noisy
   found: list[Any] = []
   # The public support holds features in both arms.
   edges_only = space == cfs_methods.FIELD and arm == 'inert'
@@ -128,14 +164,14 @@ def _diagnosed(cell, arm, method, noisy, space, finder, noisy_model=None):
     cell.world.dataset.features,
     cell.targets,
     finder=kept if finder else None,
-    noisy_model=noisy_model,
+    noisy_model=drawn.model,
   )
   stated = cfs_methods.stated_privacy(
     noisy.guarantee, guarantees.FLOATING_POINT
   )
   row = stated | {
     'method': method,
-    'placement': 'graph',
+    'placement': 'model' if drawn.model else 'graph',
     'space': space,
     'num_draws': 1,
     'num_edges': report.num_edges,
@@ -154,8 +190,8 @@ def _diagnosed(cell, arm, method, noisy, space, finder, noisy_model=None):
   }
 
 
-def _model_level(cell: cfs_methods.Cell, arm: Any) -> experiment_lib.Row:
-  """Returns the row of a backbone that was trained on a noisy graph."""
+def _model_level(cell: cfs_methods.Cell) -> Drawn:
+  """Trains a backbone on a noisy graph."""
   dataset = cell.world.dataset
   noisy = placement.lap_graph.privatize(
     cell.private, epsilon=cell.epsilon, seed=cell.seed
@@ -170,14 +206,4 @@ def _model_level(cell: cfs_methods.Cell, arm: Any) -> experiment_lib.Row:
     dataset.train_index,
     num_classes=dataset.num_classes,
   )
-  finder = functools.partial(_optimize, cell, arm, model=private.model)
-  row = _diagnosed(
-    cell,
-    arm,
-    cfs_methods.MODEL_LEVEL,
-    noisy,
-    cfs_methods.FIELD,
-    finder,
-    private.model,
-  )
-  return row | {'placement': 'model'}
+  return Drawn(noisy, private.model)

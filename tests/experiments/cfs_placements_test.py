@@ -11,6 +11,7 @@ from experiments import cfs_baselines_report
 from experiments import cfs_methods
 from experiments import cfs_placements
 from experiments import worlds
+from privjax import counterfactual
 from privjax import explainers
 from privjax import graphs
 from privjax import placement
@@ -47,8 +48,9 @@ class GraphLevelTest(parameterized.TestCase):
       mock.patch.object(placement.lap_graph, 'privatize', _without_noise),
       mock.patch.object(explainers, 'find_interventions', nothing),
     ):
+      cell = _cell(cfs_methods.MODEL_LEVEL)
       (row,) = cfs_placements.graph_level(
-        _cell(cfs_methods.MODEL_LEVEL), 'inert', {}
+        cell, 'inert', {}, cfs_placements.draw(cell)
       )
     self.assertEqual(row['placement'], 'model')
     self.assertEqual(row['num_polluted'], 0)
@@ -58,7 +60,9 @@ class GraphLevelTest(parameterized.TestCase):
     cell = _cell('EdgeRand')
     cell = cell._replace(targets=cell.targets[:2])
     snapshot = worlds.load_snapshot('embedded', 0, _RHO, None)
-    rows = cfs_placements.graph_level(cell, arm, {_RHO: snapshot})
+    rows = cfs_placements.graph_level(
+      cell, arm, {_RHO: snapshot}, cfs_placements.draw(cell)
+    )
     field, universe = rows
     both = 'edges+features'
     self.assertEqual(field['currency'], both if arm == 'effective' else 'edges')
@@ -69,6 +73,28 @@ class GraphLevelTest(parameterized.TestCase):
     for row in rows:
       self.assertTrue(row['certified'])
       self.assertIn('floating point', row['not_covered'])
+
+  def test_a_backbone_is_asked_about_the_public_support(self):
+    """Table 7: its own labels decide, not those of the frozen backbone."""
+    cell = _cell(cfs_methods.MODEL_LEVEL)
+    cell = cell._replace(targets=cell.targets[:3])
+    snapshot = worlds.load_snapshot('embedded', 0, _RHO, None)
+    (drawn,) = cfs_placements.draw(cell).values()
+    asked = []
+    score = counterfactual.evaluate_factored
+
+    def evaluate(model, *args, **kwargs):
+      asked.append(model)
+      return score(model, *args, **kwargs)
+
+    with mock.patch.object(counterfactual, 'evaluate_factored', evaluate):
+      rows = cfs_placements.graph_level(
+        cell, 'inert', {_RHO: snapshot}, {cfs_methods.MODEL_LEVEL: drawn}
+      )
+    self.assertLen(rows, 2)
+    self.assertEqual({row['placement'] for row in rows}, {'model'})
+    self.assertLen(asked, 3)
+    self.assertTrue(all(model is drawn.model for model in asked))
 
 
 class ConditionsTest(absltest.TestCase):
