@@ -286,11 +286,6 @@ def _sweep(config, world, snapshot: graphs.Snapshot):
   }
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, (config.seed,), data_dir)
-
-
 def report(
   config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
 ) -> None:
@@ -326,7 +321,7 @@ EXPERIMENT = experiment_lib.Experiment(
   config_class=Config,
   unit_names=lambda config: list(config.datasets),
   run_unit=run_unit,
-  inputs=inputs,
+  inputs=worlds.inputs,
   report=report,
   measured=frozenset({'seconds', 'best_seconds'}),
 )

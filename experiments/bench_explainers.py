@@ -145,11 +145,6 @@ def _num_equal(found, expected) -> int:
   )
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, (config.seed,), data_dir)
-
-
 def report(
   config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
 ) -> None:
@@ -182,7 +177,7 @@ EXPERIMENT = experiment_lib.Experiment(
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
+  inputs=worlds.inputs,
   report=report,
   measured=frozenset({'seconds', 'num_equal'}),
 )

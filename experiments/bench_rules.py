@@ -294,11 +294,6 @@ def _attack_row(fold: Fold, scores: np.ndarray) -> experiment_lib.Row:
   }
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every encoded table."""
-  return dp_accuracy_fits.digests(config.datasets, (config.seed,), data_dir)
-
-
 def report(
   config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
 ) -> None:
@@ -333,7 +328,7 @@ EXPERIMENT = experiment_lib.Experiment(
   config_class=Config,
   unit_names=lambda config: list(config.datasets),
   run_unit=run_unit,
-  inputs=inputs,
+  inputs=dp_accuracy_fits.inputs,
   report=report,
   measured=frozenset({'seconds', 'cpu_seconds'}),
 )

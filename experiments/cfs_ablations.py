@@ -18,7 +18,6 @@ private graph, so no row is certified; rho = 1 is an upper reference only.
 import dataclasses
 import fractions
 import functools
-import pathlib
 from typing import Any, Literal, NamedTuple
 
 from absl import flags
@@ -284,26 +283,13 @@ def _metrics(evaluation, scored, variant, epsilon) -> experiment_lib.Row:
   } | metrics._asdict()
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, config.seeds, data_dir)
-
-
-def report(
-  config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
-) -> None:
-  """Prints tables and verdicts; writes summary.csv and the figures."""
-  del config
-  cfs_ablations_report.report(rows, folder)
-
-
 EXPERIMENT = experiment_lib.Experiment(
   name='cfs_ablations',
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
-  report=report,
+  inputs=worlds.inputs,
+  report=cfs_ablations_report.report,
 )
 
 

@@ -1,6 +1,7 @@
 """Tables, verdicts and figures of the PrivCFS ablations, from rows only."""
 
 import pathlib
+from typing import Any
 
 import matplotlib
 from matplotlib import figure
@@ -20,8 +21,9 @@ _LINEAR = 0.05
 _TICKS = (-0.5, -0.1, -0.02, 0, 0.02, 0.1, 0.5)
 
 
-def report(rows: list[dict], folder: pathlib.Path) -> None:
+def report(config: Any, rows: list[dict], folder: pathlib.Path) -> None:
   """Prints tables and verdicts; writes summary.csv and the figures."""
+  del config
   frame = paired(pd.DataFrame(rows))
   summary = summarize(frame)
   results.write_text(folder / 'summary.csv', summary.to_csv(index=False))

@@ -27,7 +27,6 @@ noise is one in all operation spaces and arms, whose differences are paired.
 """
 
 import dataclasses
-import pathlib
 from typing import Any
 
 from absl import flags
@@ -135,26 +134,13 @@ def run_unit(
   return [common | row for row in rows]
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, config.seeds, data_dir)
-
-
-def report(
-  config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
-) -> None:
-  """Prints Tables 3 and 7 and verdicts; writes summary.csv and a figure."""
-  del config
-  cfs_baselines_report.report(rows, folder)
-
-
 EXPERIMENT = experiment_lib.Experiment(
   name='cfs_baselines',
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
-  report=report,
+  inputs=worlds.inputs,
+  report=cfs_baselines_report.report,
 )
 
 

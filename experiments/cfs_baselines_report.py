@@ -8,7 +8,7 @@ spread and is not thereby known exactly.
 """
 
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -78,8 +78,9 @@ def quotes() -> list[Quote]:
   return found
 
 
-def report(rows: list[dict], folder: pathlib.Path) -> None:
+def report(config: Any, rows: list[dict], folder: pathlib.Path) -> None:
   """Prints both tables and the verdicts; writes them as csv."""
+  del config
   frame = pd.DataFrame(rows)
   summary = summarize(frame)
   results.write_text(folder / 'summary.csv', summary.to_csv(index=False))

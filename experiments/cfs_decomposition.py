@@ -26,7 +26,6 @@ Everything here reads the private graph, and no row is certified.
 
 import dataclasses
 import functools
-import pathlib
 from typing import Any, NamedTuple
 
 from absl import flags
@@ -247,26 +246,13 @@ def _witnesses_flip(
   return labels.new != labels.original
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, config.seeds, data_dir)
-
-
-def report(
-  config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
-) -> None:
-  """Prints chains, arms and verdicts; writes summary.csv and the figures."""
-  del config
-  cfs_decomposition_report.report(rows, folder)
-
-
 EXPERIMENT = experiment_lib.Experiment(
   name='cfs_decomposition',
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
-  report=report,
+  inputs=worlds.inputs,
+  report=cfs_decomposition_report.report,
 )
 
 

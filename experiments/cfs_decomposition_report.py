@@ -1,6 +1,7 @@
 """The four-stage chain and the operation arms, from rows only."""
 
 import pathlib
+from typing import Any
 
 import matplotlib
 from matplotlib import figure
@@ -34,8 +35,9 @@ _PRICE_NAMES = {
 _SHARES = ('unrestricted', 'price_support', 'price_prior', 'ceiling')
 
 
-def report(rows: list[dict], folder: pathlib.Path) -> None:
+def report(config: Any, rows: list[dict], folder: pathlib.Path) -> None:
   """Prints chains, arms and verdicts; writes summary.csv and the figures."""
+  del config
   frame = priced(pd.DataFrame(rows))
   summary = summarize(frame)
   results.write_text(folder / 'summary.csv', summary.to_csv(index=False))

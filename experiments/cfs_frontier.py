@@ -14,7 +14,6 @@ discloses every edge and is an upper reference only.
 
 import dataclasses
 import functools
-import pathlib
 from typing import Any
 
 from absl import flags
@@ -209,26 +208,13 @@ def _draws(config, row, laws) -> np.ndarray:
   )
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, config.seeds, data_dir)
-
-
-def report(
-  config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
-) -> None:
-  """Prints the price list and verdicts; writes summary.csv and figures."""
-  del config
-  cfs_report.report(rows, folder)
-
-
 EXPERIMENT = experiment_lib.Experiment(
   name='cfs_frontier',
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
-  report=report,
+  inputs=worlds.inputs,
+  report=cfs_report.report,
 )
 
 

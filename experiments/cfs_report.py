@@ -1,6 +1,7 @@
 """Tables and figures of the PrivCFS frontier, from rows only."""
 
 import pathlib
+from typing import Any
 
 import pandas as pd
 
@@ -24,8 +25,9 @@ FIELDS = [
 ]
 
 
-def report(rows: list[dict], folder: pathlib.Path) -> None:
+def report(config: Any, rows: list[dict], folder: pathlib.Path) -> None:
   """Prints price lists and verdicts; writes summary.csv and the figures."""
+  del config
   frame = pd.DataFrame(rows)
   frame['valid_cf_draws'] = frame['valid_draws'] / frame['num_draws']
   summary = summarize(frame)

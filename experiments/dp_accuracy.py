@@ -26,7 +26,6 @@ NOT COVERED by any epsilon.
 
 import dataclasses
 import fractions
-import pathlib
 from typing import Any
 
 from absl import flags
@@ -177,26 +176,13 @@ def _rows(config: Config, problem: dp_accuracy_fits.Problem, rule, noise):
     } | counts
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset's encoded tables, over the seeds."""
-  return dp_accuracy_fits.digests(config.datasets, config.seeds, data_dir)
-
-
-def report(
-  config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
-) -> None:
-  """Prints tables, verdicts and structures; writes summary.csv and figures."""
-  del config
-  dp_accuracy_report.report(rows, folder)
-
-
 EXPERIMENT = experiment_lib.Experiment(
   name='dp_accuracy',
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
-  report=report,
+  inputs=dp_accuracy_fits.inputs,
+  report=dp_accuracy_report.report,
 )
 
 

@@ -92,14 +92,12 @@ def load_rows(
   return encoding.encode(table.schema, table.columns), table.labels
 
 
-def digests(
-  datasets: Sequence[str], seeds: Sequence[int], data_dir: str | None
-) -> dict[str, str]:
+def inputs(config: Any, data_dir: str | None) -> dict[str, str]:
   """Returns the sha256 of every dataset's encoded tables, over the seeds."""
   found = {}
-  for name in datasets:
+  for name in config.datasets:
     digest = hashlib.sha256()
-    for seed in seeds:
+    for seed in experiment_lib.seeds(config):
       for array in load_rows(name, seed, data_dir):
         digest.update(np.ascontiguousarray(array).tobytes())
     found[name] = digest.hexdigest()

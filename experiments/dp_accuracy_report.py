@@ -3,6 +3,7 @@
 import math
 import pathlib
 import textwrap
+from typing import Any
 
 import pandas as pd
 
@@ -21,8 +22,9 @@ _DIP = ('mammographic', 'svm', 'paper', 'fresh')
 _NAMES = {'svm': 'SVM', 'lr': 'LR', 'fresh': 'fresh', 'shared': 'shared'}
 
 
-def report(rows: list[dict], folder: pathlib.Path) -> None:
+def report(config: Any, rows: list[dict], folder: pathlib.Path) -> None:
   """Prints tables, verdicts and structures; writes csv files and figures."""
+  del config
   frame = pd.DataFrame(rows)
   summary = summarize(frame)
   results.write_text(folder / 'summary.csv', summary.to_csv(index=False))

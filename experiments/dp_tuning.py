@@ -168,11 +168,6 @@ def _tuned(
   return erm.tuning.TunedModel(model=model, regularization=float(FIXED))
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every encoded table."""
-  return dp_accuracy_fits.digests(config.datasets, (config.seed,), data_dir)
-
-
 def report(
   config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
 ) -> None:
@@ -201,7 +196,7 @@ EXPERIMENT = experiment_lib.Experiment(
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
+  inputs=dp_accuracy_fits.inputs,
   report=report,
 )
 

@@ -51,6 +51,11 @@ def config_dict(config: Any) -> dict[str, Any]:
   return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
+def seeds(config: Any) -> tuple[int, ...]:
+  """Returns a config's `seeds`, or its one `seed`."""
+  return config.seeds if hasattr(config, 'seeds') else (config.seed,)
+
+
 def config_hash(config: Any) -> str:
   """Returns 12 hex digits that name the config's results folder."""
   text = json.dumps(config_dict(config), sort_keys=True)

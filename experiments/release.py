@@ -245,11 +245,6 @@ def _open_ledger(config: Config, folder: pathlib.Path) -> ledger_lib.Ledger:
   return ledger
 
 
-def inputs(config: Config, data_dir: str | None) -> dict[str, str]:
-  """Returns the sha256 of every dataset and backbone."""
-  return worlds.inputs(config.datasets, config.seeds, data_dir)
-
-
 def report(
   config: Config, rows: list[experiment_lib.Row], folder: pathlib.Path
 ) -> None:
@@ -277,7 +272,7 @@ EXPERIMENT = experiment_lib.Experiment(
   config_class=Config,
   unit_names=unit_names,
   run_unit=run_unit,
-  inputs=inputs,
+  inputs=worlds.inputs,
   report=report,
 )
 

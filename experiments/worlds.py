@@ -2,11 +2,12 @@
 
 import functools
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments import backbones
+from experiments import experiment as experiment_lib
 from privjax import counterfactual
 from privjax import data
 from privjax import graphs
@@ -75,14 +76,12 @@ def targets(world: World, protocol: str, seed: int) -> np.ndarray:
   )
 
 
-def inputs(
-  names: tuple[str, ...], seeds: tuple[int, ...], data_dir: str | None
-) -> dict[str, str]:
+def inputs(config: Any, data_dir: str | None) -> dict[str, str]:
   """Returns the sha256 of every dataset's arrays and every backbone's file."""
   found = {}
-  for name in names:
+  for name in config.datasets:
     found[name] = _digest(load_dataset(name, data_dir))
-    for seed in seeds:
+    for seed in experiment_lib.seeds(config):
       found[backbones.name(name, seed)] = backbones.load(name, seed)[1]
   return found
 

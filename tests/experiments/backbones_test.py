@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from experiments import backbones
+from experiments import cfs_frontier
 from experiments import train_backbones
 from experiments import worlds
 from privjax import counterfactual
@@ -268,7 +269,9 @@ class WorldsTest(parameterized.TestCase):
     self.assertLess(half.num_edges, most.num_edges)
 
   def test_inputs_name_every_file(self):
-    found = worlds.inputs(('embedded',), (0, 2), None)
+    found = worlds.inputs(
+      cfs_frontier.Config(datasets=('embedded',), seeds=(0, 2)), None
+    )
     self.assertEqual(
       set(found), {'embedded', 'embedded_seed0', 'embedded_seed2'}
     )

@@ -385,7 +385,7 @@ class ReportTest(parameterized.TestCase):
     contents = []
     for _ in range(2):
       with contextlib.redirect_stdout(io.StringIO()) as out:
-        cfs_ablations_report.report(_rows() + _rows('1'), folder)
+        cfs_ablations_report.report(None, _rows() + _rows('1'), folder)
       contents.append({p.name: p.read_bytes() for p in folder.iterdir()})
     self.assertEqual(contents[0], contents[1])
     self.assertEqual(

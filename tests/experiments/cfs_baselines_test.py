@@ -117,7 +117,7 @@ class ReportTest(parameterized.TestCase):
     rows = [_row(), _row(method='PrivCF-SGD', num_valid=5, certified=False)]
     folder, out = harness.temporary_folder(self), io.StringIO()
     with contextlib.redirect_stdout(out):
-      cfs_baselines_report.report(rows, folder)
+      cfs_baselines_report.report(None, rows, folder)
     verdicts = pd.read_csv(folder / 'paper_versus_measured.csv')
     sgd = verdicts[verdicts['method'] == 'PrivCF-SGD'].iloc[0]
     # 5 of 10 against .5, with a binomial error of .158.

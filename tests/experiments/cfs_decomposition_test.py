@@ -241,7 +241,7 @@ class ReportTest(parameterized.TestCase):
     contents = []
     for _ in range(2):
       with contextlib.redirect_stdout(io.StringIO()) as out:
-        cfs_decomposition_report.report(_rows(), folder)
+        cfs_decomposition_report.report(None, _rows(), folder)
       contents.append({p.name: p.read_bytes() for p in folder.iterdir()})
     self.assertEqual(contents[0], contents[1])
     self.assertEqual(

@@ -133,7 +133,7 @@ class ReportTest(parameterized.TestCase):
     self.folder = harness.temporary_folder(self)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      cfs_report.report(rows, self.folder)
+      cfs_report.report(None, rows, self.folder)
     for figure in (self.frontier, self.guidance):
       figure.assert_called_once_with(unittest.mock.ANY, self.folder)
     return out.getvalue()

@@ -309,7 +309,7 @@ class ReportTest(parameterized.TestCase):
   def report(self, rows):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      dp_accuracy_report.report(rows, self.folder)
+      dp_accuracy_report.report(None, rows, self.folder)
     for figure in self.figures:
       figure.assert_called_once()
     return out.getvalue()
