@@ -25,18 +25,20 @@ def _single(kwargs):
 
 
 def _is_number(value) -> bool:
-  return (
-    isinstance(value, numbers.Real)
-    and not isinstance(value, (bool, np.bool_))
-    # Exact for huge ints; False for NaN.
-    and -math.inf < value < math.inf  # pyright: ignore[reportOperatorIssue]
-  )
+  """Returns whether the value is real and finite, also as a float."""
+  is_bool = isinstance(value, (bool, np.bool_))
+  if is_bool or not isinstance(value, numbers.Real):
+    return False
+  try:
+    return math.isfinite(value)
+  except OverflowError:
+    return False
 
 
 def positive(**kwargs) -> None:
-  """Checks that the value is a finite real number > 0."""
+  """Checks that the value is a finite real number > 0, also as a float."""
   name, value = _single(kwargs)
-  if not _is_number(value) or value <= 0:
+  if not _is_number(value) or float(value) <= 0:
     raise ValueError(f'{name} must be a finite number > 0, got {value!r}')
 
 

@@ -21,13 +21,22 @@ class ValidateTest(parameterized.TestCase):
       check(*arguments, size=value)
 
   @parameterized.parameters(
-    1, 1e-300, 5e-324, Fraction(1, 3), np.float32(2), np.int8(1), 10**400
+    1, 1e-300, 5e-324, Fraction(1, 3), np.float32(2), np.int8(1), 10**308
   )
   def test_positive_accepts(self, value):
     _validate.positive(size=value)
 
   @parameterized.parameters(
-    0, -1, 0.0, -0.0, float('inf'), -(10**400), Fraction(0), *_NOT_NUMBERS
+    0,
+    -1,
+    0.0,
+    -0.0,
+    float('inf'),
+    10**400,
+    -(10**400),
+    Fraction(0),
+    Fraction(1, 10**400),
+    *_NOT_NUMBERS,
   )
   def test_positive_refuses(self, value):
     self._refuses(_validate.positive, value, 'a finite number > 0')
