@@ -50,7 +50,7 @@ _RUN_TIME = {
 # distribution -> the folders of privjax that may import it; all others never.
 _CONFINED = {
   'absl': {'release'},  # For its console entry points.
-  'jraph': {'graphs', 'models'},
+  'jraph': {'explainers', 'graphs', 'models'},
   'matplotlib': set(),
 }
 _GENERATORS = {
