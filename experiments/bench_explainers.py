@@ -3,11 +3,11 @@
   python -m experiments.bench_explainers --datasets=cora
 
 Mask optimization over the two-hop receptive field (edges and features of the
-target), 200 steps in float64: the library's search, vmapped over the targets of
-a size in one program, and the same steps as a loop over targets and steps in
-PyTorch (extra `peers`; absent where it is not installed) on as many threads as
-PyTorch takes. Both must find the same masks: `num_equal` counts the targets for
-which they do. Rounds alternate; seconds are not replayed, decisions are.
+target), 200 steps in float64: the library's search, all targets in one program,
+and the same steps as a loop over targets and steps in PyTorch (extra `peers`;
+absent where it is not installed) on as many threads as PyTorch takes. Both must
+find the same masks: `num_equal` counts the targets for which they do. Rounds
+alternate; seconds are not replayed, decisions are.
 """
 
 import dataclasses

@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from privjax import _validate
 from privjax import types
 from privjax.erm import losses
 
@@ -89,31 +90,43 @@ def minimize(
     start: `[d]` float64, where to begin; 0 or `None` for nothing known. The
       optimum of a problem with the same rows saves steps.
     tolerance: `[]` or `[B]`, on the gradient norm; 0 asks for what float64 can
-      do.
+      do with terms of this size.
     max_steps: static bound on the number of steps.
     batch_size: static, S, how many problems are at work at a time; `None` for
-      all. Memory grows with S n; a fit does not depend on it beyond rounding.
+      all. Memory is about 4 S n + n d^2 / 2 float64; a fit depends on it by
+      rounding only.
 
   Returns:
-    The fits. Whether one converged is for the caller to judge by `residual`.
+    The fits. Whether one converged is for the caller to judge by `residual`: a
+    loss of tiny smoothing can take more steps than there are. Where a step is
+    not finite, the point before it is returned.
 
   Raises:
     TypeError: if any input would be computed in less than 64 bits.
+    ValueError: if there is no problem, or `max_steps` or `batch_size` is below
+      1.
 
-  Step size: t is accepted once phi'(t) <= max(0, a^2 / (4 K t)), where phi is J
-  along the step p, a = -phi'(0) and K >= phi'' comes from the curvature bound.
-  Since phi' is increasing, the part of phi that rises rises by at most
-  t phi'(t) <= a^2 / (4 K), and the part before it falls by at least
-  a^2 / (2 K): no loss value is needed to know that J decreased. As the penalty
-  is at least mu, a^2 / (4 K) >= mu |gradient|^2 / (4 (c + mu)^2) for rows of
-  norm <= 1, so in exact arithmetic the method converges from anywhere. The
-  first 20 steps are less careful and accept phi'(t) <= a / 4: nearly every
-  problem ends before that, with fewer evaluations.
+  Step size: with phi J along the step p, a = -phi'(0) and K >= phi'' from the
+  curvature bound, t is accepted once phi'(t) <= max(0, a^2 / (4 K t)). phi' is
+  increasing, and every t that is tried is at least a / (2 K): the full step,
+  since a = p H p <= K for the Hessian H at hand, the secant's zero, which is at
+  least a / K, and halves, since phi' <= 0 up to a / K is accepted. Up to there
+  phi falls by at least a^2 / (4 K) if phi'(t) <= 0, and by a^2 / (2 K) if not,
+  where what rises rises by at most t phi'(t) <= a^2 / (4 K). So each step gains
+  a^2 / (4 K) without a look at J. With penalties in [mu, M] and rows of norm <=
+  1 that is at least mu |gradient|^2 / (4 (c + M)^2): in exact arithmetic, and
+  while (c + M) / mu is below the 2^39 that halving reaches, the method
+  converges from anywhere. The first 20 steps are less careful and accept
+  phi'(t) <= a / 4: nearly every problem ends before that, with fewer
+  evaluations.
   """
   rows, row_weights, linear, penalty = map(
     jnp.asarray, (rows, row_weights, linear, penalty)
   )
   count, dimension = linear.shape
+  _validate.integer(1, max_steps=max_steps)
+  slots = count if batch_size is None else min(batch_size, count)
+  _validate.integer(1, batch_size=slots)
   start = jnp.zeros(dimension) if start is None else jnp.asarray(start)
   _check_inputs(rows, row_weights, linear, penalty, start)
   enough = jnp.broadcast_to(tolerance, count)
@@ -167,7 +180,12 @@ def minimize(
     num_steps = state.num_steps + accepted
     done = accepted & ~is_unfinished(weights, gradient, index, num_steps)
 
-    found = Fit(weights, _norm(gradient), num_steps)
+    usable = jnp.isfinite(_norm(gradient))
+    found = Fit(
+      jnp.where(usable[:, None], weights, state.weights),
+      _norm(jnp.where(usable[:, None], gradient, state.gradient)),
+      num_steps,
+    )
     place = jnp.where(done, index, count)
     fits = jax.tree.map(
       lambda all, new: all.at[place].set(new, mode='drop'), state.fits, found
@@ -184,6 +202,7 @@ def minimize(
     )
 
     def pick(old, new, begun):
+      """Of slots that try again, that step on, and that begin a problem."""
       mask = lambda m: m.reshape(-1, *(1,) * (old.ndim - 1))
       return jnp.where(mask(done), begun, jnp.where(mask(accepted), new, old))
 
@@ -192,14 +211,13 @@ def minimize(
       weights=pick(state.weights, weights, start[None]),
       gradient=pick(state.gradient, gradient, first_gradient[index]),
       direction=pick(p, turned, first_direction[index]),
-      size=pick(shorter, 1.0, 1.0),
-      num_steps=pick(num_steps, num_steps, 0),
-      num_trials=pick(state.num_trials + 1, 0, 0),
+      size=jnp.where(accepted, 1.0, shorter),
+      num_steps=jnp.where(done, 0, num_steps),
+      num_trials=jnp.where(accepted, 0, state.num_trials + 1),
       num_begun=jnp.minimum(state.num_begun + done.sum(dtype=jnp.int32), count),
       fits=fits,
     )
 
-  slots = min(batch_size or count, count)
   index = jnp.arange(slots, dtype=jnp.int32)
   final = jax.lax.while_loop(
     lambda state: (state.index < count).any(),
@@ -236,7 +254,13 @@ def _check_inputs(rows, row_weights, linear, penalty, start):
   chex.assert_equal(rows.shape[0], row_weights.shape[0])
   chex.assert_equal_shape((linear, penalty))
   chex.assert_equal_shape((start, linear[0], rows[0]))
-  checked = dict(rows=rows, linear=linear, penalty=penalty, start=start)
+  checked = dict(
+    rows=rows,
+    row_weights=row_weights,
+    linear=linear,
+    penalty=penalty,
+    start=start,
+  )
   for name, value in checked.items():
     if value.dtype != jnp.float64:
       raise TypeError(

@@ -55,7 +55,8 @@ class SweepFits(NamedTuple):
   Attributes:
     weights: `[R, E, K, S, d]` float64, for unit rows; divide by
       `UnitRows.divisor` for features in their own units.
-    residual: `[R, E, K, S]` float64, the norm of the gradient at `weights`.
+    residual: `[R, E, K, S]` float64, the norm of the gradient at `weights`,
+      for the caller to check: a fit that ran out of steps is returned as well.
     num_steps: `[R, E, K, S]` int32.
   """
 
@@ -108,6 +109,9 @@ def sweep(
 ) -> SweepFits:
   """Fits every cell of a grid on private rows. Not for release.
 
+  Every fit starts from an optimum of all rows, a fold's held-out ones among
+  them; what is left of it is below the tolerance.
+
   Args:
     rows: private unit rows. `config.regularization` and `config.loss` play no
       part here: the grid's do.
@@ -132,6 +136,7 @@ def sweep(
   """
   _validate.integer(1, num_draws=num_draws)
   _validate.integer(1, batch_size=batch_size)
+  _validate.positive(tolerance=tolerance)
   fold_masks = np.asarray(fold_masks)
   _validate.shape((None, rows.num_rows), fold_masks=fold_masks)
   if fold_masks.dtype != bool:

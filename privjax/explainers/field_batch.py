@@ -16,7 +16,7 @@ features and the model are public.
 [16, 64, 256]
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -34,10 +34,25 @@ from privjax.graphs import message_graph
 _SMALLEST = 16
 _FEW_FEATURES = 64
 _FEW_PAIRS = 64
-# Places for masks of pairs in a batch, beyond which it takes fewer targets.
+# A batch takes fewer targets beyond so many places for masks of pairs, and so
+# many numbers in its feature rows.
 _MOST_PAIRS = 1 << 18
+_MOST_NUMBERS = 1 << 22
+# Above it sizes come in steps of 2 and no longer of 4.
+_LARGE = 1 << 16
 # Ends of pairs that a batch has room for, per node and per edge.
 _ENDS_PER_NODE = 8
+# What `stack` collects.
+_PARTS = (
+  'features',
+  'degree',
+  'senders',
+  'receivers',
+  'edge_pair',
+  'end_pair',
+  'end_node',
+  'targets',
+)
 
 
 class FieldBatch(NamedTuple):
@@ -78,99 +93,113 @@ def batches(
 ) -> Iterator[tuple[np.ndarray, FieldBatch]]:
   """Yields the indices of fields and their batch, larger fields first.
 
+  A batch holds some arrays of at most 2^22 float64 (32 MiB), before its size is
+  rounded up, or else one field.
+
   Args:
     fields: one per target.
-    batch_size: the most targets of a batch; fewer where pairs are many.
+    batch_size: the most targets of a batch; fewer where fields are large.
   """
   _validate.integer(1, batch_size=batch_size)
   order = np.argsort([-len(field.exists) for field in fields], kind='stable')
   begun = 0
   while begun < len(order):
-    width = bucket(max(len(fields[order[begun]].exists), _FEW_PAIRS))
-    num_targets = min(batch_size, max(1, _MOST_PAIRS // width))
+    first = fields[order[begun]]
+    num_columns = max(first.rows.shape[1], 1)
+    num_pairs = bucket(max(len(first.exists), _FEW_PAIRS))
+    features = max(len(fields[i].feature_rows) for i in order[begun:])
+    features = bucket(max(features, _FEW_FEATURES))
+    room = min(
+      _MOST_PAIRS // num_pairs, _MOST_NUMBERS // (features * num_columns)
+    )
+    num_targets = min(batch_size, max(1, room))
     chosen = order[begun : begun + num_targets]
-    begun += num_targets
-    yield chosen, stack([fields[i] for i in chosen], num_targets, width)
+    needed = np.cumsum([_size(fields[i]) for i in chosen]) * num_columns
+    chosen = chosen[: max(1, int((needed <= _MOST_NUMBERS).sum()))]
+    begun += len(chosen)
+    yield (
+      chosen,
+      stack([fields[i] for i in chosen], num_targets, num_pairs, features),
+    )
+
+
+def _size(field: masked_field.MaskedField) -> int:
+  """Returns what a field needs of a batch's size."""
+  num_ends = int(_touches(field).sum())
+  return max(
+    len(field.rows), len(field.edge_pair), -(-num_ends // _ENDS_PER_NODE)
+  )
 
 
 def stack(
-  fields: Sequence[masked_field.MaskedField], num_targets: int, num_pairs: int
+  fields: Sequence[masked_field.MaskedField],
+  num_targets: int,
+  num_pairs: int,
+  num_features: int,
 ) -> FieldBatch:
-  """Returns fields as one graph with room for `num_targets` and `num_pairs`."""
-  # Where each field's nodes and masks begin, and the place of no mask.
-  nodes = np.cumsum([0, *(len(field.rows) for field in fields)])
-  masks = num_pairs * np.arange(len(fields))
+  """Returns fields as one graph, with room for so much per target."""
   no_mask = num_targets * num_pairs
-  pairs = [
-    np.where(
-      field.edge_pair < len(field.exists), field.edge_pair + mask, no_mask
-    )
-    for field, mask in zip(fields, masks)
-  ]
-  ends = [np.nonzero(_touches(field)) for field in fields]
-  num_edges, num_ends = sum(map(len, pairs)), sum(len(pair) for _, pair in ends)
-  # The last node is nobody's.
-  size = _room(nodes[-1] + 1, num_edges, num_ends)
-  most_ends = _ENDS_PER_NODE * size
-  in_graph = lambda name: _joined(
-    (
-      getattr(field.field.graph, name) + node
-      for field, node in zip(fields, nodes)
-    ),
-    size,
-    size - 1,
-  )
+  parts: dict[str, list[np.ndarray]] = {name: [] for name in _PARTS}
+  node = 0  # The field's first.
+  for place, field in enumerate(fields):
+    local, mask = field.field, place * num_pairs
+    end, pair = np.nonzero(_touches(field))
+    named = field.edge_pair < len(field.exists)
+    for name, part in dict(
+      features=field.rows,
+      degree=local.boundary_degree,
+      senders=np.asarray(local.graph.senders) + node,
+      receivers=np.asarray(local.graph.receivers) + node,
+      edge_pair=np.where(named, field.edge_pair + mask, no_mask),
+      end_pair=pair + mask,
+      end_node=field.ends[end, pair] + node,
+      targets=np.array([local.target_index + node]),
+    ).items():
+      parts[name].append(part)
+    node += len(field.rows)
+  # One node more, the last one, is nobody's.
+  num_edges = sum(map(len, parts['edge_pair']))
+  num_ends = sum(map(len, parts['end_pair']))
+  size = bucket(max(node + 1, num_edges, -(-num_ends // _ENDS_PER_NODE)))
+
+  def padded(name, length, fill):
+    return _joined(parts[name], length, fill)
+
   graph = message_graph.graphs_tuple(
     num_nodes=size,
     nodes={
-      'features': _joined((field.rows for field in fields), size, 0),
-      'degree': _joined(
-        (field.field.boundary_degree for field in fields), size, 0
-      ),
+      'features': padded('features', size, 0),
+      'degree': padded('degree', size, 0),
     },
     # Padding joins the last node to itself: receivers stay sorted.
     edges={'mask': (np.arange(size) < num_edges).astype(np.float64)},
-    senders=in_graph('senders'),
-    receivers=in_graph('receivers'),
+    senders=padded('senders', size, size - 1),
+    receivers=padded('receivers', size, size - 1),
   )
-  sizes = np.zeros((2, num_targets, 1), np.int64)
+  pair_valid = np.zeros((num_targets, num_pairs), bool)
+  feature_valid = np.zeros((num_targets, num_features), bool)
+  feature_rows = np.zeros((*feature_valid.shape, fields[0].rows.shape[1]))
   for place, field in enumerate(fields):
-    sizes[:, place, 0] = len(field.exists), len(field.feature_rows)
-  num_features = bucket(max(int(sizes[1].max()), _FEW_FEATURES))
-  width = fields[0].feature_rows.shape[1]
-  feature_rows = np.zeros((num_targets, num_features, width))
-  for place, field in enumerate(fields):
+    pair_valid[place, : len(field.exists)] = True
+    feature_valid[place, : len(field.feature_rows)] = True
     feature_rows[place, : len(field.feature_rows)] = field.feature_rows
   return FieldBatch(
     graph=graph,
-    targets=_joined(
-      (
-        np.array([field.field.target_index + node], np.int32)
-        for field, node in zip(fields, nodes)
-      ),
-      num_targets,
-      size - 1,
-    ),
+    targets=padded('targets', num_targets, size - 1),
     feature_rows=feature_rows,
-    edge_pair=_joined(pairs, size, no_mask),
-    end_pair=_joined(
-      (pair + mask for (_, pair), mask in zip(ends, masks)), most_ends, no_mask
-    ),
-    end_node=_joined(
-      (field.ends[end] + node for field, end, node in zip(fields, ends, nodes)),
-      most_ends,
-      size - 1,
-    ),
-    pair_valid=np.arange(num_pairs) < sizes[0],
-    feature_valid=np.arange(num_features) < sizes[1],
+    edge_pair=padded('edge_pair', size, no_mask),
+    end_pair=padded('end_pair', _ENDS_PER_NODE * size, no_mask),
+    end_node=padded('end_node', _ENDS_PER_NODE * size, size - 1),
+    pair_valid=pair_valid,
+    feature_valid=feature_valid,
   )
 
 
 def _joined(
-  parts: Iterable[np.ndarray], length: int, fill: float
+  parts: Sequence[np.ndarray], length: int, fill: float
 ) -> np.ndarray:
   """Returns one array of `length` rows, `fill` at its end; ids as int32."""
-  joined = np.concatenate(list(parts))
+  joined = np.concatenate(parts)
   floating = np.issubdtype(joined.dtype, np.floating)
   result = np.full(
     (length, *joined.shape[1:]), fill, joined.dtype if floating else np.int32
@@ -184,16 +213,11 @@ def _touches(field: masked_field.MaskedField) -> np.ndarray:
   return field.exists & (field.ends < len(field.rows))
 
 
-def _room(num_nodes: int, num_edges: int, num_ends: int) -> int:
-  """Returns a size with room for all of a batch."""
-  return bucket(max(num_nodes, num_edges, -(-num_ends // _ENDS_PER_NODE)))
-
-
 def bucket(size: int) -> int:
-  """Returns the smallest 16 * 4^k that is at least `size`."""
+  """Returns the first of 16, 64, ..., 2^16, 2^17, ... from `size` on."""
   result = _SMALLEST
   while result < size:
-    result *= 4
+    result *= 4 if result < _LARGE else 2
   return result
 
 

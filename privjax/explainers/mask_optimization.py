@@ -154,6 +154,8 @@ def optimize(apply_fn, params, batch, config: MaskConfig) -> Search:
     slope, (flipped, keep) = gradient(
       logits, apply_fn, params, batch, clean, config.size_weight
     )
+    # A model that is not finite somewhere moves no mask.
+    slope = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0.0), slope)
     size = (~keep.edge).sum(1) + (~keep.feature).sum(1)
     better = flipped & (size < best_size)
     best_size = jnp.where(better, size, best_size)

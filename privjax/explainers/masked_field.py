@@ -6,7 +6,6 @@ are public.
 """
 
 from collections.abc import Sequence
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +26,8 @@ class MaskedField(NamedTuple):
   n nodes, e directed edges, P pairs, Q features, D input columns.
 
   Attributes:
-    field: the receptive field, without the edges into its outermost nodes,
-      whose messages the target does not see.
+    field: the receptive field; a GCN's without the edges into its outermost
+      nodes, whose sums never reach the target.
     rows: `[n, D]` float64 input rows, the target's without its maskable
       features.
     feature_rows: `[Q, D]` float64, what each maskable feature adds to the
@@ -109,7 +108,11 @@ def build(
     inputs: `input_rows(model, features)`.
   """
   operation_space.check_space(graph, space)
-  field = _without_outer_edges(graph, space.target, model.num_hops)
+  field = graphs.extract_receptive_field(
+    graph, space.target, num_hops=model.num_hops
+  )
+  if model.apply_fn is gcn.apply:
+    field = _without_outer_edges(graph, space.target, field)
   rest, added = _target_parts(features, space, inputs.weight)
   return MaskedField(
     field=field,
@@ -121,18 +124,22 @@ def build(
   )
 
 
-def _without_outer_edges(graph, target, num_hops) -> graphs.ReceptiveField:
-  extract = functools.partial(graphs.extract_receptive_field, graph, target)
-  field = extract(num_hops=num_hops)
-  inner = extract(num_hops=num_hops - 1).node_ids if num_hops else []
-  receivers = np.asarray(field.graph.receivers)
+def _without_outer_edges(graph, target, field) -> graphs.ReceptiveField:
+  """Drops the edges into the outermost nodes of a GCN's field.
+
+  A GCN sums the last layer at the target and the one before at its neighbors.
+  Another model may count these edges or divide by their number.
+  """
+  inner = graphs.extract_receptive_field(
+    graph, target, num_hops=gcn.NUM_HOPS - 1
+  ).node_ids
+  receivers = field.graph.receivers
   chosen = np.isin(field.node_ids, inner)[receivers]
-  edges: Any = field.graph.edges
   edges = message_graph.graphs_tuple(
     num_nodes=len(field.node_ids),
     nodes=None,
-    edges={'mask': edges['mask'][chosen]},
-    senders=np.asarray(field.graph.senders)[chosen],
+    edges={'mask': field.graph.edges['mask'][chosen]},
+    senders=field.graph.senders[chosen],
     receivers=receivers[chosen],
   )
   return field._replace(graph=edges)

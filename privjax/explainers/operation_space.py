@@ -19,6 +19,7 @@ feature dimensions of node v"); features of other nodes are never touched.
 ([[0, 1], [1, 2], [2, 3]], [0], False)
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -141,6 +142,25 @@ def named_by(cut: intervention_lib.Intervention) -> OperationSpace:
 
 
 def check_space(graph: graphs.Graph, space: OperationSpace) -> None:
-  """Raises `ValueError` if the space does not fit the graph."""
+  """Raises `ValueError` if the space does not fit the graph, or itself."""
   _validate.integer(0, graph.num_nodes - 1, target=space.target)
   _validate.shape((None, 2), pairs=space.pairs)
+  if (space.pairs[:, 0] >= space.pairs[:, 1]).any():
+    raise ValueError('pairs must be i < j, got one that is not: sort each row')
+  for name, rows in (('pairs', space.pairs), ('features', space.features)):
+    if len(np.unique(rows, axis=0)) < len(rows):
+      raise ValueError(f'{name} must be distinct, got one of them twice')
+
+
+def check_one_space_each(spaces: Sequence[OperationSpace]) -> None:
+  """Raises `ValueError` if two spaces have one target.
+
+  Noise is named by target and draw: two releases of a target in one call would
+  share theirs, and nothing composes.
+  """
+  targets = [space.target for space in spaces]
+  if len(set(targets)) < len(targets):
+    raise ValueError(
+      'spaces must be of distinct targets, got one of them twice: release it '
+      'again with another draw'
+    )

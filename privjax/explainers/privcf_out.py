@@ -78,7 +78,8 @@ def release(
     model: the frozen classifier.
     graph: the private graph.
     features: `[N, F]` public features.
-    spaces: a target with the elements that may be masked, each.
+    spaces: a target with the elements that may be masked, each; distinct
+      targets.
     epsilon: advertised budget per entry.
     delta: advertised, in (0, 1).
     config: of the search.
@@ -86,6 +87,7 @@ def release(
   Formal guarantees:
     None; see `guarantee`.
   """
+  operation_space.check_one_space_each(spaces)
   scale = noise_std(epsilon=epsilon, delta=delta)
   found = mask_optimization.search(
     model, graph, features, spaces, config=config

@@ -199,7 +199,8 @@ def release(
     model: the frozen, public classifier.
     graph: the private graph.
     features: `[N, F]` public features.
-    spaces: a target with the elements that may be masked, each.
+    spaces: a target with the elements that may be masked, each; distinct
+      targets.
     config: public settings.
     draw: names the draw.
     batch_size: most targets per call; changes no result.
@@ -208,6 +209,7 @@ def release(
     See `guarantee`. Shapes and time follow the private neighborhood and are
     not covered.
   """
+  operation_space.check_one_space_each(spaces)
   of_rows, fields = masked_field.build_all(model, graph, features, spaces)
   keys = [
     np.asarray(

@@ -59,13 +59,14 @@ def release(
     key: root key; only folded, by target and draw.
     masks: private keep masks, such as `mask_optimization.Search.keep`; any
       function of the graph will do.
-    spaces: what the bits are about.
+    spaces: what the bits are about, of distinct targets.
     epsilon: budget of each complete release, > 0.
     draw: names the draw.
 
   Formal guarantees:
     See `guarantee`. An empty space releases nothing.
   """
+  operation_space.check_one_space_each(spaces)
   _validate.rational(epsilon=epsilon)
   released = []
   for mask, space in zip(masks, spaces):

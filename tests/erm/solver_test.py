@@ -147,6 +147,32 @@ class SolverTest(parameterized.TestCase):
     self.assertGreater(fit.residual, 1e-3)
     np.testing.assert_allclose(fit.residual, np.linalg.norm(gradient))
 
+  def test_a_step_that_is_not_finite_keeps_the_point_before(self):
+    """Two equal columns and a penalty that rounding swallows."""
+    rows = np.ones((4, 2))
+    fit = _minimize(
+      rows, np.ones(4), np.full(2, 0.1), np.full(2, 1e-18), loss=cases.LOGISTIC
+    )
+    np.testing.assert_array_equal(fit.weights, 0)
+    self.assertTrue(np.isfinite(fit.residual))
+
+  @parameterized.parameters(
+    (dict(max_steps=0), '^max_steps must'),
+    (dict(batch_size=0), '^batch_size must'),
+    (dict(batch_size=-1), '^batch_size must'),
+  )
+  def test_refuses(self, changed, message):
+    _, _, rows = _problem()
+    with self.assertRaisesRegex(ValueError, message):
+      _minimize(
+        rows,
+        np.ones(40),
+        np.zeros(4),
+        np.ones(4),
+        loss=cases.LOGISTIC,
+        **changed,
+      )
+
   def test_less_than_64_bits_is_refused(self):
     _, _, rows = _problem()
     with jax.enable_x64(False), self.assertRaisesRegex(TypeError, 'float64'):

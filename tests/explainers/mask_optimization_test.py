@@ -1,13 +1,17 @@
 """Mask optimization: soft masks, validity, batching, degenerate targets."""
 
 import dataclasses
+from unittest import mock
 
 from absl.testing import parameterized
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 
 from privjax import explainers
+from privjax import graphs
+from privjax import models
 from privjax.explainers import field_batch
 from privjax.explainers import mask_optimization
 from privjax.explainers import masked_field
@@ -29,6 +33,33 @@ def _padded(batch, mask):
   edge[0, : len(mask.edge)] = mask.edge
   feature[0, : len(mask.feature)] = mask.feature
   return edge, feature
+
+
+def _whole(apply_fn, graph, dense):
+  with jax.enable_x64(True):
+    return apply_fn({}, graphs.to_message_graph(graph, dense))
+
+
+def _triangles(params, graph):
+  """Counts the edges among the neighbors of each node; they reach one hop."""
+  del params
+  size = len(graph.nodes['degree'])
+  ends = (graph.receivers, graph.senders)
+  adjacent = jnp.zeros((size, size)).at[ends].add(graph.edges['mask'])
+  count = ((adjacent @ adjacent) * adjacent).sum(1) / 2
+  return jnp.stack([count, graph.nodes['features'].sum(1), count * 0 + 1.5], 1)
+
+
+def _mean(params, graph):
+  """Divides by the number of messages: 0 / 0 where there are none."""
+  del params
+  mask, x = graph.edges['mask'], graph.nodes['features']
+  total = lambda values: (
+    jnp.zeros((len(x), values.shape[1])).at[graph.receivers].add(values)
+  )
+  for _ in range(2):
+    x = total(mask[:, None] * x[graph.senders]) / total(mask[:, None])
+  return x
 
 
 class SoftMaskTest(parameterized.TestCase):
@@ -68,6 +99,34 @@ class SoftMaskTest(parameterized.TestCase):
     same = explainers.check_masks(other, *args)
     np.testing.assert_array_equal(own.new, same.new)
     np.testing.assert_allclose(own.gap, same.gap, atol=1e-12)
+
+  @parameterized.parameters('triangles', 'mean')
+  def test_models_that_read_every_edge_of_the_field(self, name):
+    """A cut that leaves a GCN alone would change these two."""
+    apply_fn, num_hops = {'triangles': (_triangles, 1), 'mean': (_mean, 2)}[
+      name
+    ]
+    case = cases.random_case(2, density=0.4)
+    _, graph, features = checks.about(case)
+    model = models.NodeModel(apply_fn, {}, num_hops)
+    dense = features.toarray()
+    targets = range(cases.NUM_NODES)
+    before = np.asarray(_whole(apply_fn, graph, dense))
+    cuts, expected = [], []
+    for target in targets:
+      pairs = [p for p in map(tuple, graph.pairs.tolist()) if target in p][:1]
+      cuts.append(explainers.Intervention(target=target, pairs=tuple(pairs)))
+      edited = explainers.apply_intervention(graph, features, cuts[-1])[0]
+      expected.append(_whole(apply_fn, edited, dense)[target])
+    labels = explainers.predict(model, graph, features, cuts)
+    np.testing.assert_array_equal(labels.original, before.argmax(1))
+    np.testing.assert_array_equal(labels.new, np.argmax(expected, axis=1))
+    spaces = [
+      explainers.receptive_field_space(graph, features, t, num_hops=num_hops)
+      for t in targets
+    ]
+    for one in explainers.search(model, graph, features, spaces):
+      self.assertTrue(np.isfinite(np.concatenate(one.logits)).all())
 
   def test_gradient_equals_differences(self):
     case = cases.random_case(2, density=0.4)
@@ -113,7 +172,7 @@ class SearchTest(parameterized.TestCase):
         second.logits,
       )
 
-  def test_targets_of_a_bucket_trace_once(self):
+  def test_batches_of_a_size_trace_once(self):
     traces = []
     config = dataclasses.replace(_CONFIG, num_steps=3)
     case = cases.random_case(5, density=0.25)
@@ -188,6 +247,40 @@ class SearchTest(parameterized.TestCase):
       bad, case.private.graph, case.features, spaces, masks
     )
     self.assertEqual(labels.new[0], labels.original[0])
+
+  def test_large_fields_go_into_small_batches(self):
+    """16 leaves of a hub: each field is the whole star."""
+    size = 4_000
+    star = [[0, leaf] for leaf in range(1, size)]
+    graph, _ = graphs.from_pairs(size, star)
+    features = scipy.sparse.csr_array((size, cases.NUM_FEATURES))
+    model = cases.random_case(0).model
+    spaces = [
+      explainers.OperationSpace(
+        target=leaf, pairs=np.array([[0, leaf]]), features=np.zeros(0, int)
+      )
+      for leaf in range(1, 17)
+    ]
+    _, fields = masked_field.build_all(model, graph, features, spaces)
+    with mock.patch.object(field_batch, '_MOST_NUMBERS', 2**16):
+      batches = list(field_batch.batches(fields, 16))
+    limit = field_batch.bucket(2**16 // fields[0].rows.shape[1])
+    self.assertGreater(len(batches), 1)
+    for _, batch in batches:
+      self.assertLessEqual(len(batch.graph.nodes['degree']), limit)
+    indices = np.concatenate([index for index, _ in batches])
+    np.testing.assert_array_equal(np.sort(indices), np.arange(16))
+
+  @parameterized.parameters(
+    (dict(pairs=np.array([[1, 0]])), '^pairs must be i < j'),
+    (dict(pairs=np.array([[0, 1], [0, 1]])), '^pairs must be distinct'),
+    (dict(features=np.array([2, 2])), '^features must be distinct'),
+  )
+  def test_refuses_a_space_that_names_twice(self, changed, message):
+    case = cases.random_case(5, density=0.25)
+    space = dataclasses.replace(checks.space_of(case), **changed)
+    with self.assertRaisesRegex(ValueError, message):
+      explainers.search(*checks.about(case), [space], config=_CONFIG)
 
   @parameterized.parameters('num_steps', 'learning_rate', 'size_weight')
   def test_config_refuses(self, name):

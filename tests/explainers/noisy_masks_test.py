@@ -152,6 +152,19 @@ class DescendTest(parameterized.TestCase):
     flat = lambda masks: np.concatenate([np.concatenate(m) for m in masks])
     self.assertTrue((flat(first) != flat(run(draw=1))).any())
 
+  def test_one_noise_is_not_used_for_two_releases(self):
+    case = cases.random_case(5, density=0.25)
+    spaces = [checks.space_of(case), checks.public_space_of(case)]
+    masks = [checks.random_masks(space, 0)[0] for space in spaces]
+    about, key = checks.about(case), prng.key(0)
+    for release in (
+      lambda: privcf_sgd.release(key, *about, spaces, config=_SGD),
+      lambda: privcf_out.release(key, *about, spaces),
+      lambda: randomized_response.release(key, masks, spaces, epsilon=1),
+    ):
+      with self.assertRaisesRegex(ValueError, '^spaces must be of distinct'):
+        release()
+
   def test_noise_free_descent_is_refused(self):
     config = privcf_sgd.SgdConfig(noise_std=1.0)
     with self.assertRaisesRegex(ValueError, '^noise_std must'):
