@@ -1,9 +1,11 @@
 """Shared flags and the life of a run: resume, progress, manifest, report.
 
-Exit codes of every binary: 0 done, 1 failed or different, 2 bad usage.
+Exit codes of every binary: 0 done, 1 failed or different, 2 bad usage, 130
+interrupted (ctrl-C; the same command resumes).
 """
 
 from collections.abc import Callable
+import os
 import pathlib
 import sys
 from typing import Any
@@ -44,7 +46,7 @@ _BATCH_SIZE = flags.DEFINE_integer(
   lower_bound=1,
 )
 
-DONE, FAILED, BAD_USAGE = 0, 1, 2
+DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def int_list(values: list[str], name: str) -> tuple[int, ...]:
@@ -74,7 +76,16 @@ def batch_size() -> int:
 def start(main: Callable[[], int]) -> None:
   """Parses flags and exits with the code that `main` returns."""
   logging.set_verbosity(logging.WARNING)  # Not jax's search for backends.
-  app.run(lambda _: sys.exit(main()), flags_parser=_parse)
+  app.run(lambda _: _leave(main()), flags_parser=_parse)
+
+
+def _leave(code: int) -> None:
+  """Exits; after ctrl-C without the shutdown, in which jaxlib can crash."""
+  if code == INTERRUPTED:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+  sys.exit(code)
 
 
 def execute(
@@ -98,7 +109,7 @@ def execute(
   try:
     _complete(experiment, config, results)
   except KeyboardInterrupt:
-    return _fail('interrupted: run the same command to resume', FAILED)
+    return _fail('interrupted: run the same command to resume', INTERRUPTED)
   except (OSError, ValueError, results_lib.DamagedRunError) as error:
     return _fail(error, FAILED)
   finally:

@@ -11,7 +11,16 @@ import jax
 
 import privjax
 
-_PACKAGES = ('jax', 'jaxlib', 'numpy', 'scipy', 'flax', 'optax', 'jraph')
+_PACKAGES = (
+  'jax',
+  'jaxlib',
+  'numpy',
+  'scipy',
+  'scikit-learn',
+  'flax',
+  'optax',
+  'jraph',
+)
 
 
 def describe() -> dict[str, Any]:

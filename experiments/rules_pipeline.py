@@ -8,6 +8,8 @@ perturbation (the paper's calibration, fresh noise in every fold), IT and a
 Bayesian rule list on the same rows with f's labels, and alpha-violation is
 scored on them, once. Everything is counted on held-out rows, for each alpha and
 privacy rate, beside a control that drops the same number of rules at random.
+IT's integer program stops at a number of nodes (`rules_folds.NODE_LIMITS`),
+never at a time.
 
 Attackers, given f(x): the paper's (eqs. 5-7) on the rules and, in the row of
 explainer 'none', on f itself; and Bayes attackers that know the training rows
@@ -23,6 +25,7 @@ release.
 """
 
 import dataclasses
+import fractions
 import hashlib
 from typing import Any
 
@@ -65,19 +68,25 @@ class Config:
       raise ValueError(f'epsilons must be distinct, got {self.epsilons}')
     if self.alphas:
       experiment_lib.check_numbers('alphas', self.alphas, 100)
-    positive = tuple(rate for rate in self.privacy_rates if rate != '0')
-    if positive or not self.privacy_rates:
-      experiment_lib.check_numbers('privacy_rates', positive, 1)
-    if self.privacy_rates.count('0') > 1:
-      raise ValueError(
-        f'privacy_rates must be distinct, got {self.privacy_rates}'
-      )
+    _check_rates(self.privacy_rates)
     if not 1 <= self.num_folds <= rules_folds.NUM_FOLDS:
       raise ValueError(f'num_folds must be in [1, 10], got {self.num_folds}')
     if self.num_iterations < 2:
       raise ValueError(
         f'num_iterations must be >= 2, got {self.num_iterations}'
       )
+
+
+def _check_rates(rates: tuple[str, ...]) -> None:
+  """Checks privacy rates: canonical, distinct, at least one, in [0, 1]."""
+  for rate in rates:
+    if not 0 <= fractions.Fraction(rate) <= 1:
+      raise ValueError(f'privacy_rates must be in [0, 1], got {rate}')
+  positive = tuple(rate for rate in rates if rate != '0')
+  if positive or not rates:
+    experiment_lib.check_numbers('privacy_rates', positive, 1)
+  if rates.count('0') > 1:
+    raise ValueError(f'privacy_rates must be distinct, got {rates}')
 
 
 def unit_names(config: Config) -> list[str]:

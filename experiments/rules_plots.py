@@ -42,7 +42,8 @@ def panels(
     whole.suptitle(rules_report.title(dataset), fontsize=8)
     # A suffix would start at a decimal point or a slash.
     name = f'panels_{dataset}_rp_{rate}'.replace('/', '_').replace('.', '_')
-    _save(whole, folder / name, _legend(), columns=4)
+    note = ' Epsilon none has another Lambda.'
+    _save(whole, folder / name, _legend(), columns=4, note=note)
 
 
 def _titles(epsilon: str, rate: str) -> tuple[str, ...]:
@@ -110,24 +111,47 @@ def _by_explainer(cells, name: str, order) -> dict[str, pd.DataFrame]:
   }
 
 
+def _spans(table, name: str):
+  """Yields x and values in pieces: epsilon 'none' is apart.
+
+  Its classifier has another Lambda, so a line to it would say too much. A piece
+  of one point is drawn as wide as a marker needs.
+  """
+  x, values = np.arange(len(table), dtype=float), table[name].to_numpy()
+  is_none = np.asarray(table.index == NONE)
+  for mask in (~is_none, is_none):
+    if mask.sum() == 1:
+      yield x[mask] + [-0.25, 0.25], np.repeat(values[mask], 2)
+    elif mask.any():
+      yield x[mask], values[mask]
+
+
 def _line(axis, table, name: str, *, color, marker) -> None:
   """Draws a mean with a band of one standard deviation over runs."""
-  x, mean = np.arange(len(table)), table[name]
-  sd = table[f'{name}_sd'].fillna(0)
-  axis.plot(x, mean, color=color, marker=marker, markersize=3, linewidth=1.2)
-  axis.fill_between(
-    x, mean - sd, mean + sd, color=color, alpha=0.1, linewidth=0
+  axis.plot(
+    np.arange(len(table)),
+    table[name],
+    color=color,
+    marker=marker,
+    markersize=3,
+    linestyle='',
   )
+  sds = table.fillna({f'{name}_sd': 0})
+  for (x, mean), (_, sd) in zip(_spans(table, name), _spans(sds, f'{name}_sd')):
+    axis.plot(x, mean, color=color, linewidth=1.2)
+    axis.fill_between(
+      x, mean - sd, mean + sd, color=color, alpha=0.1, linewidth=0
+    )
 
 
 def _dashed(axis, table, name: str, *, color) -> None:
-  x = np.arange(len(table))
-  axis.plot(x, table[name], color=color, linewidth=0.9, linestyle='--')
+  for x, values in _spans(table, name):
+    axis.plot(x, values, color=color, linewidth=0.9, linestyle='--')
 
 
 def _dotted(axis, table, name: str, *, color) -> None:
-  x = np.arange(len(table))
-  axis.plot(x, table[name], color=color, linewidth=1, linestyle=(0, (1, 1.3)))
+  for x, values in _spans(table, name):
+    axis.plot(x, values, color=color, linewidth=1, linestyle=(0, (1, 1.3)))
 
 
 def _hollow(axis, table, name: str, *, color, marker) -> None:
@@ -150,6 +174,9 @@ def _ticks(axes, names) -> None:
     shown = range(0, len(names), step)
     axis.set_xticks(shown, [names[i] for i in shown], fontsize=6.5)
     axis.set_xlim(-0.3, max(len(names), 2) - 0.7)
+    # A band may leave what a percentage can be.
+    bottom, top = axis.get_ylim()
+    axis.set_ylim(max(bottom, -2), min(top, 102))
     axis.grid(axis='y', linewidth=0.3)
 
 
@@ -175,33 +202,46 @@ def _legend() -> list[lines.Line2D]:
 def baseline(summary: pd.DataFrame, folder: pathlib.Path) -> None:
   """Agreement and attack success without privacy or pruning (Fig. 3)."""
   models = list(dict.fromkeys(summary['model']))
-  whole = _figure(7.2, 1.9 * len(models) + 0.75)
-  axes = whole.subplots(len(models), 2, squeeze=False)
-  for model, row in zip(models, axes):
+  names = list(dict.fromkeys(summary['dataset']))
+  # Side by side, the numbers in the bars of many tables would overlap.
+  columns = 2 if len(names) <= 3 else 1
+  whole = _figure(7.2, 1.9 * len(models) * (2 // columns) + 0.75)
+  axes = whole.subplots(len(models) * (2 // columns), columns, squeeze=False)
+  for model, pair in zip(models, axes.reshape(len(models), 2)):
     cells = rules_report.select(summary, model=model)
-    names = list(dict.fromkeys(cells['dataset']))
-    tables = _by_explainer(cells, 'dataset', names)
+    tables = {
+      explainer: table.reindex(names)
+      for explainer, table in _by_explainer(
+        cells, 'dataset', dict.fromkeys(cells['dataset'])
+      ).items()
+    }
     bars = [(tables[e], 'agreement', c) for e, c in _colors()]
-    _bars(row[0], bars)
+    _bars(pair[0], bars)
     first = next(iter(tables.values()))
     bars = [(first, 'none_attack', _F)]
     bars += [(tables[e], 'attack', c) for e, c in _colors()]
-    _bars(row[1], bars)
+    _bars(pair[1], bars)
     for at, value in enumerate(first['marginal']):
-      row[1].plot([at - 0.42, at + 0.42], [value] * 2, color='black')
-    for axis in row:
-      axis.set_xticks(range(len(names)), [*map(rules_report.title, names)])
+      pair[1].plot([at - 0.42, at + 0.42], [value] * 2, color='black')
+    for axis, measure in zip(pair, ('agreement with f', 'attack success')):
+      axis.set_xticks(range(len(names)), [*map(_tick, names)], fontsize=7)
       axis.set_ylim(0, 104)
-      axis.set_xlim(-0.6, max(len(names), 2) - 0.4)
-    row[0].set_ylabel(f'{_NAMES[model]}: percent of rows')
-  axes[0, 0].set_title('agreement with f')
-  axes[0, 1].set_title('attack success')
+      room = 0.6 if len(names) > 1 else 1.1
+      axis.set_xlim(-room, len(names) - 1 + room)
+      axis.set_title(f'{_NAMES[model]}: {measure}')
+    for axis in pair if columns == 1 else pair[:1]:
+      axis.set_ylabel('percent of rows')
   handles = [
     lines.Line2D([], [], color=color, linewidth=5, label=label)
     for color, label in ((_F, 'None (attack on f)'), (_IT, 'IT'), (_BRL, 'BRL'))
   ]
   handles.append(lines.Line2D([], [], color='black', label='marginal'))
   _save(whole, folder / 'baseline', handles, columns=4)
+
+
+def _tick(dataset: str) -> str:
+  """Returns a dataset's title in short lines."""
+  return rules_report.title(dataset).replace('_', '\n').replace(' ', '\n')
 
 
 def _colors():
@@ -229,12 +269,14 @@ def _figure(width: float, height: float) -> figure.Figure:
   return figure.Figure(figsize=(width, height), layout='constrained')
 
 
-def _save(whole, base: pathlib.Path, handles, *, columns: int) -> None:
+def _save(
+  whole, base: pathlib.Path, handles, *, columns: int, note: str = ''
+) -> None:
   """Adds a legend and writes base.png and base.svg."""
   whole.legend(
     handles=handles,
     title='Mean over folds and seeds; band or bar: 1 sd. '
-    'Rules are NOT COVERED by the epsilon of f.',
+    f'Rules are NOT COVERED by the epsilon of f.{note}',
     title_fontsize=7,
     loc='outside lower center',
     ncols=columns,

@@ -235,7 +235,6 @@ def verdicts(
     lines.append(f'{kind}, {where}, {len(part)} numbers: {said}')
   heads = ['source', 'data', 'f', 'rules', 'eps', 'alpha', 'r_p', 'measure']
   heads += ['paper', 'measured', 'verdict']
-  real = found[found['kind'] != 'no target']
   cells = [
     [
       *(line['source'], line['dataset'], rules_report.NAMES[line['model']]),
@@ -246,7 +245,7 @@ def verdicts(
       *(line['measure'], f'{line["paper"]:g}'),
       *(f'{line["measured"]:.2f}+-{line["spread"]:.2f}', line['verdict']),
     ]
-    for line in real.to_dict('records')
+    for line in found.to_dict('records')
   ]
   return lines + ['', *rules_report.table(heads, cells)]
 

@@ -118,7 +118,7 @@ class ExecuteTest(parameterized.TestCase):
   @parameterized.parameters(*CONFIG.units)
   def test_interrupted_run_resumes(self, unit):
     outcome = self.execute_until(unit)
-    self.assertEqual(outcome.code, 1)
+    self.assertEqual(outcome.code, 130)
     self.assertIn('error: interrupted: run the same command', outcome.err)
     self.assertEqual(harness.read_manifest(self.out)['status'], 'running')
     self.assertEqual(self.execute().code, 0)

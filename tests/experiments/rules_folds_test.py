@@ -16,6 +16,7 @@ from privjax.rules import bayesian_rule_list
 from privjax.rules import instance_transparency
 from privjax.rules import inversion
 from privjax.rules import rule_set
+from privjax.rules import selection
 from privjax.rules import sensitive
 from privjax.rules import violation
 
@@ -176,6 +177,41 @@ class TrainingRowsTest(parameterized.TestCase):
     with unittest.mock.patch.object(module, name) as mine:
       rules_folds._explain(SETTINGS, shared, explainer, 0)
     self._check(shared, *mine.call_args.args[:2])
+
+  @parameterized.parameters(
+    ('breast_cancer', rules_folds.NODE_LIMIT), ('lending', 1)
+  )
+  def test_node_limit_reaches_the_solver(self, dataset, limit):
+    seen, solve = [], selection.optimize.milp
+
+    def watched(*args, options, **kwargs):
+      seen.append(options['node_limit'])
+      return solve(*args, options=options, **kwargs)
+
+    settings = SETTINGS._replace(dataset=dataset)
+    with unittest.mock.patch.object(selection.optimize, 'milp', watched):
+      rules_folds._explain(settings, _shared(), 'it', 0)
+    self.assertEqual(seen, [limit])
+
+  def test_the_program_is_solved_to_its_end_within_the_limit(self):
+    shared = _shared()
+    explain = lambda limit: instance_transparency.explain(
+      shared.problem.binary[shared.train],
+      shared.labels[shared.train],
+      names=shared.problem.items.names,
+      seed=0,
+      node_limit=limit,
+    )
+    found = explain(rules_folds.NODE_LIMIT)
+    # Not a greedy cover, and no limit would change it.
+    self.assertEqual(found.status, 'optimal')
+    self.assertGreater(found.agreement, explain(0).agreement)
+    rules = rules_folds._explain(SETTINGS, shared, 'it', 0)
+    for name in ('lower', 'upper', 'consequent'):
+      for other in (found.rules, explain(10_000).rules):
+        np.testing.assert_array_equal(
+          getattr(rules, name), getattr(other, name)
+        )
 
   def test_violation_scores(self):
     shared = _shared()

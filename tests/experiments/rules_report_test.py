@@ -3,14 +3,17 @@
 import contextlib
 import io
 import math
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
 from experiments import rules_baseline
+from experiments import rules_folds
 from experiments import rules_paper_values
 from experiments import rules_pipeline
+from experiments import rules_plots
 from experiments import rules_privacy
 from experiments import rules_report
 from experiments import rules_summary
@@ -197,6 +200,27 @@ class VerdictTest(parameterized.TestCase):
     found = rules_paper_values.compare(rules_report.summarize(rows))
     self.assertEqual(set(found['verdict']), {'no target'})
 
+  def test_lending_is_printed_beside_the_paper(self):
+    rows = _unit(epsilon='none', dataset='lending')
+    folder = harness.temporary_folder(self)
+    text = rules_tables.verdicts(rules_report.summarize(rows), folder)
+    # Table 3: 82.82 against 67.
+    (line,) = [line for line in text if '82.82' in line]
+    self.assertIn('67.00+-', line)
+    self.assertTrue(line.endswith('no target'))
+
+  @parameterized.parameters(
+    ('svm', '0.1', 'classifier_accuracy', 60),
+    ('lr', '0.1', 'classifier_accuracy', 60),
+    ('svm', '5', 'classifier_accuracy', 83),
+    ('lr', '5', 'classifier_accuracy', 83),
+    ('lr', '0.1', 'excess', 0),
+  )
+  def test_fig_7_before_pruning(self, model, epsilon, measure, paper):
+    cell = ('lending', model, 'it', epsilon, 'none', measure)
+    found = [q for q in rules_paper_values.quotes() if q[1:7] == cell]
+    self.assertIn(('Fig. 7', paper), [(q.source, q.paper) for q in found])
+
   def test_published_numbers(self):
     by_source = pd.DataFrame(rules_paper_values.quotes())['source']
     # Two of the six lines of Table 3 are held to both proxies of Arrest.
@@ -234,6 +258,17 @@ class ClaimsTest(parameterized.TestCase):
     claim = 'Fig. 3: only IT on LR and Mass is attacked over 2 points more '
     self.assertEqual(self._claims(rows)[f'{claim}than f'], verdict)
 
+  def test_a_table_that_the_paper_lacks_is_no_exception(self):
+    ours = _unit(epsilon='none', dataset='breast_cancer', num_attacked=[99, 99])
+    ours = [
+      row | (dict(num_attacked=[1, 1]) if row['explainer'] == 'none' else {})
+      for row in ours
+    ]
+    self.assertEqual(self._claims(ours), {})
+    found = self._claims(ours + _unit(epsilon='none'))
+    claim = 'Fig. 3: only IT on LR and Mass is attacked over 2 points more '
+    self.assertEqual(found[f'{claim}than f'], 'holds')
+
   @parameterized.parameters(('brl', 'holds'), ('it', 'does not hold'))
   def test_brl_above_it(self, higher, verdict):
     rows = [
@@ -242,6 +277,70 @@ class ClaimsTest(parameterized.TestCase):
     ]
     claim = 'Fig. 8: compas, lr: BRL is always attacked more than IT'
     self.assertEqual(self._claims(rows)[claim], verdict)
+
+  # The marginal is 56; [55, 57] by fold.
+  @parameterized.parameters(
+    ('arrest', 'lr', [55, 57], [60, 62], 'holds', 'holds'),
+    ('arrest', 'lr', [57, 59], [63, 65], 'holds', 'does not hold'),
+    ('arrest', 'lr', [60, 60], [56, 56], 'does not hold', 'does not hold'),
+    ('compas', 'svm', [90, 90], [57, 59], None, 'holds'),
+    ('compas', 'svm', [55, 57], [60, 60], None, 'does not hold'),
+    ('lending', 'svm', [90, 90], [61, 61], 'no target', 'no target'),
+  )
+  def test_pruned_to_the_marginal(self, dataset, model, it, brl, *expected):
+    rows = [
+      row | dict(num_attacked=it if row['explainer'] == 'it' else brl)
+      if row['arm'] == 'pruned'
+      else row
+      for row in _unit(dataset=dataset, model=model)
+    ]
+    found = self._claims(rows)
+    for explainer, verdict in zip(('it', 'brl'), expected):
+      verdicts = [
+        found[claim]
+        for claim in found
+        if f'{dataset}, {model}, {explainer}, eps 5' in claim
+      ]
+      # One for each privacy rate.
+      self.assertEqual(verdicts, [verdict] * 2 if verdict else [])
+
+  def test_a_range_of_alpha_must_hold_throughout(self):
+    rows = _unit(num_attacked=[56, 56], dataset='compas', model='svm')
+    other = [
+      row | dict(alpha='0.3', num_attacked=[90, 90])
+      for row in rows
+      if row['arm'] == 'pruned'
+    ]
+    beyond = [row | dict(alpha='0.9') for row in other]
+    claims = lambda rows: {
+      verdict
+      for claim, verdict in self._claims(rows).items()
+      if 'for alpha <= 0.5' in claim
+    }
+    self.assertEqual(claims(rows + beyond), {'holds'})
+    self.assertEqual(claims(rows + other), {'does not hold'})
+
+  def test_near_the_marginal_at_one_epsilon(self):
+    rows = _unit(dataset='lending', epsilon='0.1', num_attacked=[57, 57])
+    rows += _unit(dataset='lending', epsilon='5', num_attacked=[80, 80])
+    found = rules_paper_values.claims(rules_report.summarize(rows))
+    line = found[found['claim'].str.contains('lending, svm, it: ')].iloc[0]
+    self.assertEqual(line['verdict'], 'no target')
+    self.assertEqual(
+      line['detail'], '+1.0 at 0.1, +24.0 at 5; within 2 or below at 0.1'
+    )
+
+  @parameterized.parameters(([60, 60], 'holds'), ([70, 70], 'does not hold'))
+  def test_as_accurate(self, right, verdict):
+    rows = []
+    for row in _unit(model='lr'):
+      if row['arm'] == 'pruned':
+        brl = row['explainer'] == 'brl'
+        row = row | dict(alpha='0.4', num_right=right if brl else [61, 61])
+      rows.append(row)
+    found = self._claims(rows)
+    claim = 'Fig. 8: compas, lr, eps 5, alpha 0.4, r_p 0: BRL about as accurate'
+    self.assertEqual(found[f'{claim} as IT'], verdict)
 
   @parameterized.parameters(([50, 50], 'holds'), ([60, 60], 'does not hold'))
   def test_below_the_marginal(self, attacked, verdict):
@@ -276,6 +375,36 @@ class ReportTest(parameterized.TestCase):
       self.assertGreater((folder / f'baseline{suffix}').stat().st_size, 1000)
     self.assertIn('Attack minus None, mean over', text)
     self.assertIn('+0.0+-1.4', text)
+
+  def test_epsilon_none_is_apart_from_the_line(self):
+    table = pd.DataFrame({'attack': [1.0, 2, 3]}, index=['1', '5', 'none'])
+    private, without = rules_plots._spans(table, 'attack')
+    self.assertEqual([v.tolist() for v in private], [[0, 1], [1, 2]])
+    self.assertEqual([v.tolist() for v in without], [[1.75, 2.25], [3, 3]])
+    alone = list(rules_plots._spans(table.iloc[:2], 'attack'))
+    self.assertLen(alone, 1)
+
+  def test_names_of_many_tables_do_not_overlap(self):
+    names = [n for n in rules_folds.DATASETS if n != 'embedded']
+    rows = [
+      row
+      for name in names
+      for row in _unit(epsilon='none', dataset=name)
+      if row['arm'] == 'whole'
+    ]
+    whole = []
+    with mock.patch.object(
+      rules_plots, '_save', lambda figure, *_, **__: whole.append(figure)
+    ):
+      rules_plots.baseline(
+        rules_report.summarize(rows), harness.temporary_folder(self)
+      )
+    whole[0].draw_without_rendering()
+    for axis in whole[0].axes:
+      labels = [t.get_window_extent() for t in axis.get_xticklabels()]
+      self.assertLen(labels, len(names))
+      for left, right in zip(labels, labels[1:]):
+        self.assertLess(left.x1, right.x0)
 
   def test_summary_has_the_lines_of_table_3_and_controls(self):
     rows = _unit(epsilon='none') + _unit(epsilon='0.1')
