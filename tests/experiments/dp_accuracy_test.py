@@ -440,7 +440,7 @@ class MainTest(parameterized.TestCase):
     broken = dataclasses.replace(silent, run_unit=run_unit)
     torn, whole = self.out / 'torn', self.out / 'whole'
     outcome = harness.execute(broken, config, f'--out_dir={torn}')
-    self.assertEqual(outcome.code, 1)
+    self.assertEqual(outcome.code, 130)
     outcome = harness.execute(silent, config, f'--out_dir={torn}')
     self.assertEqual(outcome.code, 0, outcome.err)
     harness.execute(silent, config, f'--out_dir={whole}')
