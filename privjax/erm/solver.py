@@ -19,6 +19,7 @@ their linear terms and penalties: their Hessians are one matrix product.
 Everything here reads private rows; nothing here is for release.
 """
 
+import functools
 from typing import NamedTuple
 
 import chex
@@ -48,6 +49,35 @@ class Fit(NamedTuple):
   weights: jax.Array
   residual: jax.Array
   num_steps: jax.Array
+
+
+class _Batch(NamedTuple):
+  """B problems on n rows of d columns.
+
+  Attributes:
+    rows: `[n, d]`.
+    weighted: `[n, d]`, rows times their share.
+    products: `[n, d (d + 1) / 2]`, packed `weighted_i rows_i^T`: a Hessian is
+      one product with them.
+    bound: `[d, d]`, above every Hessian of the losses.
+    linear: `[B, d]`.
+    penalty: `[B, d]`.
+    tolerance: `[B]`.
+    start: `[d]`.
+    first_gradient: `[B, d]`, at the start.
+    first_direction: `[B, d]`, of the first step.
+  """
+
+  rows: jax.Array
+  weighted: jax.Array
+  products: jax.Array
+  bound: jax.Array
+  linear: jax.Array
+  penalty: jax.Array
+  tolerance: jax.Array
+  start: jax.Array
+  first_gradient: jax.Array
+  first_direction: jax.Array
 
 
 class _State(NamedTuple):
@@ -123,122 +153,144 @@ def minimize(
   rows, row_weights, linear, penalty = map(
     jnp.asarray, (rows, row_weights, linear, penalty)
   )
-  count, dimension = linear.shape
+  count = len(linear)
   _validate.integer(1, max_steps=max_steps)
   slots = count if batch_size is None else min(batch_size, count)
   _validate.integer(1, batch_size=slots)
-  start = jnp.zeros(dimension) if start is None else jnp.asarray(start)
+  start = jnp.zeros(rows.shape[1]) if start is None else jnp.asarray(start)
   _check_inputs(rows, row_weights, linear, penalty, start)
-  enough = jnp.broadcast_to(tolerance, count)
-  row_weights = row_weights / row_weights.sum()
-  weighted = row_weights[:, None] * rows
-  first, second = np.triu_indices(dimension)
+  batch = _begin(
+    rows, row_weights, linear, penalty, start, tolerance, loss=loss
+  )
+  final = jax.lax.while_loop(
+    lambda state: (state.index < count).any(),
+    functools.partial(_attempt, batch, loss=loss, max_steps=max_steps),
+    _first_state(batch, slots),
+  )
+  return final.fits
+
+
+def _begin(
+  rows, row_weights, linear, penalty, start, tolerance, *, loss
+) -> _Batch:
+  """Computes what all problems share, and their first steps."""
+  weighted = (row_weights / row_weights.sum())[:, None] * rows
+  first, second = np.triu_indices(rows.shape[1])
   products = weighted[:, first] * rows[:, second]
-  unpack = _unpack_index(dimension)
-  bound = (loss.curvature * products.sum(0))[unpack]
-
-  def evaluate(weights):
-    """Returns `[S, n]` slopes and `[S, d]` gradients of the losses alone."""
-    slopes = loss.first(weights @ rows.T)
-    return slopes, slopes @ weighted
-
-  def descend(slopes_second, gradient, penalty):
-    matrix = (slopes_second @ products)[:, unpack]
-    matrix += penalty[:, :, None] * jnp.eye(dimension)[None]
-    factor = jnp.linalg.cholesky(matrix)
-    solve = lambda lower, g: jax.scipy.linalg.cho_solve((lower, True), g)
-    return -jax.vmap(solve)(factor, gradient)
-
-  # All problems begin with one Hessian, but for the penalty. From 0, where
-  # nothing is known, it takes the curvature bound for the second derivative: no
-  # step overshoots.
-  slopes, gradient = evaluate(start[None])
+  bound = (loss.curvature * products.sum(0))[_unpack_index(rows.shape[1])]
+  # One Hessian for all, but for the penalty. From 0, where nothing is known, it
+  # takes the curvature bound for the second derivative: no step overshoots.
+  slopes = loss.first(start @ rows.T)
   at_start = jnp.where(
     jnp.any(start != 0), loss.second_of_slope(slopes), loss.curvature
   )
-  first_gradient = gradient + penalty * start[None] + linear
-  first_direction = descend(at_start, first_gradient, penalty)
+  gradient = (slopes @ weighted)[None] + penalty * start[None] + linear
+  return _Batch(
+    rows=rows,
+    weighted=weighted,
+    products=products,
+    bound=bound,
+    linear=linear,
+    penalty=penalty,
+    tolerance=jnp.broadcast_to(tolerance, len(linear)),
+    start=start,
+    first_gradient=gradient,
+    first_direction=_descend(at_start[None] @ products, penalty, gradient),
+  )
 
-  def is_unfinished(weights, gradient, index, num_steps):
-    # A shorter gradient is rounding of its terms: slopes of at most 1, the
-    # linear term, and what weights contribute by margins and penalty.
-    steepest = jnp.linalg.norm(bound) + _norm(penalty[index])
-    rounding = 1 + _norm(linear[index]) + steepest * _norm(weights)
-    large = _norm(gradient) > jnp.maximum(enough[index], 2.0**-52 * rounding)
-    return large & (num_steps < max_steps)
 
-  def attempt(state):
-    index, p, size = state.index, state.direction, state.size
-    weights = state.weights + size[:, None] * p
-    slopes, gradient = evaluate(weights)
-    gradient += penalty[index] * weights + linear[index]
-    decrease, slope = -_dot(state.gradient, p), _dot(gradient, p)
-    curvature = _dot(p, p @ bound + penalty[index] * p)
-    quick = jnp.where(state.num_steps < _QUICK_STEPS, decrease / 4, 0)
-    accepted = (slope <= quick) | (4 * curvature * slope * size <= decrease**2)
-    accepted |= state.num_trials == _MAX_TRIALS - 1
-    num_steps = state.num_steps + accepted
-    done = accepted & ~is_unfinished(weights, gradient, index, num_steps)
-
-    usable = jnp.isfinite(_norm(gradient))
-    found = Fit(
-      jnp.where(usable[:, None], weights, state.weights),
-      _norm(jnp.where(usable[:, None], gradient, state.gradient)),
-      num_steps,
-    )
-    place = jnp.where(done, index, count)
-    fits = jax.tree.map(
-      lambda all, new: all.at[place].set(new, mode='drop'), state.fits, found
-    )
-    # A slot that is done takes the next problem, if there is one.
-    following = state.num_begun + jnp.cumsum(done, dtype=jnp.int32) - 1
-    index = jnp.where(done, jnp.minimum(following, count), index)
-
-    # Full, then to the zero of the secant, then by halves.
-    secant = jnp.maximum(decrease / (decrease + slope), 0.1)
-    shorter = jnp.where(state.num_trials == 0, secant, size / 2)
-    turned = descend(
-      loss.second_of_slope(slopes), gradient, penalty[state.index]
-    )
-
-    def pick(old, new, begun):
-      """Of slots that try again, that step on, and that begin a problem."""
-      mask = lambda m: m.reshape(-1, *(1,) * (old.ndim - 1))
-      return jnp.where(mask(done), begun, jnp.where(mask(accepted), new, old))
-
-    return _State(
-      index=index,
-      weights=pick(state.weights, weights, start[None]),
-      gradient=pick(state.gradient, gradient, first_gradient[index]),
-      direction=pick(p, turned, first_direction[index]),
-      size=jnp.where(accepted, 1.0, shorter),
-      num_steps=jnp.where(done, 0, num_steps),
-      num_trials=jnp.where(accepted, 0, state.num_trials + 1),
-      num_begun=jnp.minimum(state.num_begun + done.sum(dtype=jnp.int32), count),
-      fits=fits,
-    )
-
+def _first_state(batch: _Batch, slots: int) -> _State:
   index = jnp.arange(slots, dtype=jnp.int32)
-  final = jax.lax.while_loop(
-    lambda state: (state.index < count).any(),
-    attempt,
-    _State(
-      index=index,
-      weights=jnp.broadcast_to(start, (slots, dimension)),
-      gradient=first_gradient[:slots],
-      direction=first_direction[:slots],
-      size=jnp.ones(slots),
-      num_steps=jnp.zeros_like(index),
-      num_trials=jnp.zeros_like(index),
-      num_begun=jnp.array(slots, jnp.int32),
-      fits=Fit(
-        jnp.zeros_like(linear),
-        jnp.zeros(count),
-        jnp.zeros(count, jnp.int32),
-      ),
+  count = len(batch.linear)
+  return _State(
+    index=index,
+    weights=jnp.broadcast_to(batch.start, (slots, len(batch.start))),
+    gradient=batch.first_gradient[:slots],
+    direction=batch.first_direction[:slots],
+    size=jnp.ones(slots),
+    num_steps=jnp.zeros_like(index),
+    num_trials=jnp.zeros_like(index),
+    num_begun=jnp.array(slots, jnp.int32),
+    fits=Fit(
+      jnp.zeros_like(batch.linear),
+      jnp.zeros(count),
+      jnp.zeros(count, jnp.int32),
     ),
   )
-  return final.fits
+
+
+def _descend(packed, penalty, gradient) -> jax.Array:
+  """Returns Newton directions `[S, d]` from packed Hessians of the losses."""
+  dimension = penalty.shape[1]
+  matrix = packed[:, _unpack_index(dimension)]
+  matrix += penalty[:, :, None] * jnp.eye(dimension)[None]
+  factor = jnp.linalg.cholesky(matrix)
+  solve = lambda lower, g: jax.scipy.linalg.cho_solve((lower, True), g)
+  return -jax.vmap(solve)(factor, gradient)
+
+
+def _attempt(batch: _Batch, state: _State, *, loss, max_steps: int) -> _State:
+  """Tries each slot's step; one that is done takes the next problem."""
+  index, p, size = state.index, state.direction, state.size
+  linear, penalty = batch.linear[index], batch.penalty[index]
+  weights = state.weights + size[:, None] * p
+  slopes = loss.first(weights @ batch.rows.T)
+  gradient = slopes @ batch.weighted + penalty * weights + linear
+  decrease, slope = -_dot(state.gradient, p), _dot(gradient, p)
+  curvature = _dot(p, p @ batch.bound + penalty * p)
+  quick = jnp.where(state.num_steps < _QUICK_STEPS, decrease / 4, 0)
+  accepted = (slope <= quick) | (4 * curvature * slope * size <= decrease**2)
+  accepted |= state.num_trials == _MAX_TRIALS - 1
+  num_steps = state.num_steps + accepted
+  # A shorter gradient is rounding of its terms: slopes of at most 1, the linear
+  # term, and what weights contribute by margins and penalty.
+  steepest = jnp.linalg.norm(batch.bound) + _norm(penalty)
+  rounding = 2.0**-52 * (1 + _norm(linear) + steepest * _norm(weights))
+  large = _norm(gradient) > jnp.maximum(batch.tolerance[index], rounding)
+  done = accepted & ~(large & (num_steps < max_steps))
+
+  # Full, then to the zero of the secant, then by halves.
+  secant = jnp.maximum(decrease / (decrease + slope), 0.1)
+  shorter = jnp.where(state.num_trials == 0, secant, size / 2)
+  turned = _descend(
+    loss.second_of_slope(slopes) @ batch.products, penalty, gradient
+  )
+  count = len(batch.linear)
+  following = state.num_begun + jnp.cumsum(done, dtype=jnp.int32) - 1
+  index = jnp.where(done, jnp.minimum(following, count), index)
+
+  def pick(old, new, begun):
+    """Of slots that try again, that step on, and that begin a problem."""
+    stepped = jnp.where(accepted[:, None], new, old)
+    return jnp.where(done[:, None], begun, stepped)
+
+  return _State(
+    index=index,
+    weights=pick(state.weights, weights, batch.start[None]),
+    gradient=pick(state.gradient, gradient, batch.first_gradient[index]),
+    direction=pick(p, turned, batch.first_direction[index]),
+    size=jnp.where(accepted, 1.0, shorter),
+    num_steps=jnp.where(done, 0, num_steps),
+    num_trials=jnp.where(accepted, 0, state.num_trials + 1),
+    num_begun=jnp.minimum(state.num_begun + done.sum(dtype=jnp.int32), count),
+    fits=_written(state, done, weights, gradient, num_steps),
+  )
+
+
+def _written(state: _State, done, weights, gradient, num_steps) -> Fit:
+  """Returns the fits with those that are done; not finite: the point before."""
+  usable = jnp.isfinite(_norm(gradient))[:, None]
+  found = Fit(
+    jnp.where(usable, weights, state.weights),
+    _norm(jnp.where(usable, gradient, state.gradient)),
+    num_steps,
+  )
+  place = jnp.where(done, state.index, len(state.fits.residual))
+  return Fit(
+    *(
+      old.at[place].set(new, mode='drop') for old, new in zip(state.fits, found)
+    )
+  )
 
 
 def _norm(vectors):
