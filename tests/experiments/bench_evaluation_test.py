@@ -84,4 +84,5 @@ class RunTest(parameterized.TestCase):
     sampled = {r['num_flips'] for r in rows if 'num_sampled' in r}
     self.assertLen(sampled, 1)
     for row in rows:
-      self.assertGreater(row['seconds'], 0)
+      # A slope between two tiny samples may be 0.
+      self.assertGreaterEqual(row['seconds'], 0)
