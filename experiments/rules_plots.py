@@ -128,14 +128,7 @@ def _spans(table, name: str):
 
 def _line(axis, table, name: str, *, color, marker) -> None:
   """Draws a mean with a band of one standard deviation over runs."""
-  axis.plot(
-    np.arange(len(table)),
-    table[name],
-    color=color,
-    marker=marker,
-    markersize=3,
-    linestyle='',
-  )
+  _points(axis, table, name, color=color, marker=marker)
   sds = table.fillna({f'{name}_sd': 0})
   for (x, mean), (_, sd) in zip(_spans(table, name), _spans(sds, f'{name}_sd')):
     axis.plot(x, mean, color=color, linewidth=1.2)
@@ -155,16 +148,13 @@ def _dotted(axis, table, name: str, *, color) -> None:
 
 
 def _hollow(axis, table, name: str, *, color, marker) -> None:
-  axis.plot(
-    np.arange(len(table)),
-    table[name],
-    color=color,
-    marker=marker,
-    markersize=3,
-    markerfacecolor='white',
-    markeredgewidth=0.7,
-    linestyle='',
-  )
+  inside = dict(markerfacecolor='white', markeredgewidth=0.7)
+  _points(axis, table, name, color=color, marker=marker, **inside)
+
+
+def _points(axis, table, name: str, **style) -> None:
+  x = np.arange(len(table))
+  axis.plot(x, table[name], markersize=3, linestyle='', **style)
 
 
 def _ticks(axes, names) -> None:

@@ -178,6 +178,20 @@ def edges_and_features_clipped_apart():
   return _subject(privatize, _config())
 
 
+def one_noise_for_edges_and_features():
+  """Both parts are perturbed with the same draw."""
+
+  def privatize(key, gradient, *, clip_norm, noise_std):
+    halves = [
+      privcf_sgd.privatize(key, part, clip_norm=clip_norm, noise_std=noise_std)
+      for part in (gradient, jax.tree.map(jnp.zeros_like, gradient))
+    ]
+    clipped = halves[0].feature - halves[1].feature
+    return field_batch.Masks(halves[0].edge, clipped + halves[1].edge)
+
+  return _subject(privatize, _config())
+
+
 def halved_noise():
   """Half of the noise that was accounted."""
   config = _config()
@@ -205,6 +219,7 @@ SGD_PRIVACY = {
   for function in (
     no_clipping,
     edges_and_features_clipped_apart,
+    one_noise_for_edges_and_features,
     halved_noise,
     sensitivity_of_a_sum,
     one_step_accounted,

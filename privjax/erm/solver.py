@@ -154,9 +154,9 @@ def minimize(
     jnp.asarray, (rows, row_weights, linear, penalty)
   )
   count = len(linear)
+  batch_size = count if batch_size is None else batch_size
   _validate.integer(1, max_steps=max_steps)
-  slots = count if batch_size is None else min(batch_size, count)
-  _validate.integer(1, batch_size=slots)
+  _validate.integer(1, batch_size=batch_size)
   start = jnp.zeros(rows.shape[1]) if start is None else jnp.asarray(start)
   _check_inputs(rows, row_weights, linear, penalty, start)
   batch = _begin(
@@ -165,7 +165,7 @@ def minimize(
   final = jax.lax.while_loop(
     lambda state: (state.index < count).any(),
     functools.partial(_attempt, batch, loss=loss, max_steps=max_steps),
-    _first_state(batch, slots),
+    _first_state(batch, min(batch_size, count)),
   )
   return final.fits
 

@@ -93,8 +93,8 @@ def batches(
 ) -> Iterator[tuple[np.ndarray, FieldBatch]]:
   """Yields the indices of fields and their batch, larger fields first.
 
-  A batch holds some arrays of at most 2^22 float64 (32 MiB), before its size is
-  rounded up, or else one field.
+  The rows of a batch, and its feature rows, are at most 2^22 float64 (32 MiB)
+  each before sizes are rounded up, unless one field alone is larger.
 
   Args:
     fields: one per target.

@@ -128,9 +128,9 @@ def sgd_violations(subject: SgdSubject) -> list[str]:
   config = subject.config
   settings = dict(clip_norm=config.clip_norm, noise_std=config.noise_std)
   key = prng.key(3)
-  run = lambda flat: np.concatenate(
+  run = lambda flat, step=0: np.concatenate(
     subject.privatize(
-      jax.random.fold_in(key, 0), field_batch.split(flat, _WIDE), **settings
+      jax.random.fold_in(key, step), field_batch.split(flat, _WIDE), **settings
     )
   )
   rng = np.random.default_rng(0)
@@ -148,6 +148,12 @@ def sgd_violations(subject: SgdSubject) -> list[str]:
   mu = math.sqrt(config.num_steps) * shift / std
   if gaussian_delta(mu, subject.epsilon) > subject.delta:
     found.append(f'loss: mu = {mu:.3f} at epsilon {subject.epsilon}')
+  # The loss is that of independent entries: both parts of one step, and two
+  # steps. Ten standard errors.
+  parts = [*np.split(outputs[0], 2), *np.split(run(0 * direction, 1), 2)]
+  correlation = np.corrcoef(parts) - np.eye(len(parts))
+  if np.abs(correlation).max() > 10 / math.sqrt(_DIMENSION / 2):
+    found.append(f'independent: correlation {np.abs(correlation).max():.3f}')
   return found
 
 
